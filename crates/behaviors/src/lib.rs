@@ -1,0 +1,1 @@
+//! Behaviours for Duologue agents: generic and ReAct.

@@ -1,0 +1,115 @@
+//! The ids of the one id space: a chat, a task and a simulation are all sessions.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Crockford's base 32 without the letters that are read as digits.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// `length` random characters that a person can read out and type.
+pub(crate) fn random_text(length: usize) -> String {
+    (0..length)
+        .map(|_| ALPHABET.get(fastrand::usize(..32)).copied().unwrap_or(b'0') as char)
+        .collect()
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id! {
+    /// A session: one conversation with one journal.
+    SessionId
+}
+
+text_id! {
+    /// A message inside a session.
+    MessageId
+}
+
+text_id! {
+    /// A tool call, and whatever else waits for an answer from outside. Unique in its session.
+    CallId
+}
+
+impl SessionId {
+    /// A new random id, 60 bits in 12 characters.
+    pub fn random() -> Self {
+        Self(random_text(12).into())
+    }
+}
+
+impl MessageId {
+    /// A new random id.
+    pub fn random() -> Self {
+        Self(random_text(10).into())
+    }
+}
+
+impl CallId {
+    /// A new random id, for models that do not name their calls.
+    pub fn random() -> Self {
+        Self(format!("call-{}", random_text(10)).into())
+    }
+}
+
+/// A run inside a session. The root run is 0; an agent that runs another starts a child run.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct RunId(pub u32);
+
+impl RunId {
+    /// The run that the session itself is.
+    pub const ROOT: Self = Self(0);
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,3 @@
+//! `duo`: build, run, connect and measure LLM agents.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Models for Duologue: providers behind an API, scripted ones, recorders and replays.

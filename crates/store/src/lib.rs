@@ -1,0 +1,1 @@
+//! Duologue's journal on SQLite.

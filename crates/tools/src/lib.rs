@@ -1,0 +1,1 @@
+//! Built-in tools for Duologue agents, and argument checks by JSON Schema.
