@@ -104,6 +104,9 @@ pub enum Event {
         /// How long it took, in milliseconds.
         #[serde(default)]
         elapsed_ms: u64,
+        /// What the answer is for, when it is not part of the conversation, such as `validation`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        aside: Option<String>,
     },
     /// Output: the agent needs something from outside.
     ExternalAction {

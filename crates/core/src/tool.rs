@@ -47,6 +47,19 @@ pub enum Execution {
     External,
 }
 
+/// How far a tool's effects can go. Permissions and the guard against untrusted text look at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// The conversation, or files inside the workspace folder.
+    Workspace,
+    /// Anything on this machine.
+    #[default]
+    Machine,
+    /// Other machines.
+    Network,
+}
+
 /// What a tool says about itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
@@ -58,6 +71,9 @@ pub struct ToolSpec {
     pub parameters: Value,
     /// What running it does.
     pub effect: Effect,
+    /// How far that can go.
+    #[serde(default)]
+    pub reach: Reach,
     /// Who runs it.
     #[serde(default)]
     pub execution: Execution,
@@ -76,6 +92,7 @@ impl ToolSpec {
             description: description.into(),
             parameters,
             effect: Effect::Pure,
+            reach: Reach::Machine,
             execution: Execution::Local,
             timeout: Self::DEFAULT_TIMEOUT,
         }
@@ -240,6 +257,13 @@ impl<A, F> FunctionTool<A, F> {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         Arc::make_mut(&mut self.spec).timeout = timeout;
+        self
+    }
+
+    /// The same tool with another reach.
+    #[must_use]
+    pub fn reach(mut self, reach: Reach) -> Self {
+        Arc::make_mut(&mut self.spec).reach = reach;
         self
     }
 

@@ -56,6 +56,21 @@ impl MemoryStore {
     }
 }
 
+impl MemoryStore {
+    /// A claim that gives the session back.
+    fn release_of(&self, session: &SessionId) -> Claim {
+        let store = self.clone();
+        let id = session.clone();
+        Claim::new(move || {
+            // A deleted session has nothing to give back.
+            let _ = store.with(&id, |kept| {
+                kept.claimed = false;
+                Ok(())
+            });
+        })
+    }
+}
+
 impl Kept {
     fn push(&mut self, entries: Vec<Arc<Entry>>) -> Result<(), StoreError> {
         for entry in entries {
@@ -80,7 +95,7 @@ fn now<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 }
 
 impl Store for MemoryStore {
-    fn create(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<(), StoreError> {
+    fn create(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<Claim, StoreError> {
         let mut sessions = self.sessions();
         if sessions.contains_key(session) {
             return Err(StoreError::Exists(session.clone()));
@@ -88,13 +103,14 @@ impl Store for MemoryStore {
         let mut kept = Kept {
             entries: Vec::new(),
             summary: SessionSummary::new(session.clone()),
-            claimed: false,
+            claimed: true,
             mail: Vec::new(),
             next_mail: 1,
         };
         kept.push(entries)?;
         sessions.insert(session.clone(), kept);
-        Ok(())
+        drop(sessions);
+        Ok(self.release_of(session))
     }
 
     fn append(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<(), StoreError> {
