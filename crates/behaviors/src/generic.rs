@@ -30,9 +30,9 @@ impl Behavior for Generic {
 /// Ask until the model answers without calls, and run the calls in between.
 pub(crate) fn next_step(run: &RunState, max_steps: u64) -> Step {
     match run.latest() {
-        Latest::Input if run.steps() >= max_steps => Step::End(Outcome::LimitReached {
-            limit: Limit::Steps,
-        }),
+        Latest::Input if run.steps() >= max_steps => {
+            Step::End(Outcome::LimitReached { limit: Limit::Steps })
+        }
         Latest::Input => Step::Ask(Ask::default()),
         Latest::Calls => Step::Call,
         Latest::Answer | Latest::Nothing => Step::End(Outcome::Completed),

@@ -69,10 +69,7 @@ impl Retry {
             return (asked <= self.longest_wait).then_some(asked);
         }
         let factor = 2u32.saturating_pow(attempt.saturating_sub(1));
-        let full = self
-            .first_wait
-            .saturating_mul(factor)
-            .min(self.longest_wait);
+        let full = self.first_wait.saturating_mul(factor).min(self.longest_wait);
         // Half of the wait is certain and half is chance, so that many agents do not come back at
         // the same moment.
         Some(full.mul_f64(0.5 + fastrand::f64() / 2.0))

@@ -187,9 +187,6 @@ impl<B: Behavior> Pattern for B {
     }
 
     fn start(self: Arc<Self>) -> Box<dyn Machine> {
-        Box::new(AtWork {
-            behavior: self,
-            state: B::State::default(),
-        })
+        Box::new(AtWork { behavior: self, state: B::State::default() })
     }
 }

@@ -67,10 +67,7 @@ impl Budget {
         if let Some(bound) = self.tokens.map(|n| times(n, spent.grants.tokens))
             && spent.usage.tokens() >= bound
         {
-            return Some((
-                Limit::Tokens,
-                format!("{} of {bound} tokens", spent.usage.tokens()),
-            ));
+            return Some((Limit::Tokens, format!("{} of {bound} tokens", spent.usage.tokens())));
         }
         if let Some(bound) = self.cost_microusd.map(|n| times(n, spent.grants.cost))
             && spent.usage.cost_microusd >= bound
@@ -88,9 +85,7 @@ impl Budget {
 
     /// How much time is left, where time is bounded.
     pub fn time_left(&self, spent: &Spent, now: i64) -> Option<Duration> {
-        let bound = self
-            .time?
-            .saturating_mul(spent.grants.time.saturating_add(1));
+        let bound = self.time?.saturating_mul(spent.grants.time.saturating_add(1));
         let used = Duration::from_millis(now.saturating_sub(spent.since).try_into().unwrap_or(0));
         Some(bound.saturating_sub(used))
     }

@@ -39,12 +39,7 @@ pub(crate) async fn turn(
         Some(run) => run.agent.clone(),
         None => return Err(StoreError::Io("the session has no root run".into())),
     };
-    let driver = Driver {
-        shared: Arc::clone(shared),
-        run: RunId::ROOT,
-        agent,
-        cancel,
-    };
+    let driver = Driver { shared: Arc::clone(shared), run: RunId::ROOT, agent, cancel };
     driver.settle_interrupted()?;
     match request {
         Some(message) => {
@@ -84,7 +79,7 @@ impl Driver {
                 if self.cancel.is_cancelled() {
                     return self.abort();
                 }
-                let step = self.decide();
+                let (step, steered) = self.decide();
                 idle = match step {
                     Step::Note { .. } | Step::Skip { .. } | Step::Say(_) => idle + 1,
                     _ => 0,
@@ -96,19 +91,23 @@ impl Driver {
                 }
                 match self.carry_out(step).await? {
                     Progress::GoOn => {}
-                    Progress::End(outcome) => return self.end(outcome),
+                    Progress::End(outcome) => {
+                        if let Some(outcome) = self.end_at(outcome, steered)? {
+                            return Ok(outcome);
+                        }
+                    }
                 }
             }
         }
         .boxed()
     }
 
-    fn decide(&self) -> Step {
-        let missing = || Step::End(internal("the run is gone"));
-        self.shared
-            .ledger()
-            .run(self.run)
-            .map_or_else(missing, |run| run.decide())
+    /// The next step, and how much had been said by then.
+    fn decide(&self) -> (Step, u64) {
+        match self.shared.ledger().run(self.run) {
+            Some(run) => (run.decide(), run.state.steered()),
+            None => (Step::End(internal("the run is gone")), 0),
+        }
     }
 
     async fn carry_out(&self, step: Step) -> Result<Progress, StoreError> {
@@ -147,10 +146,7 @@ impl Driver {
     /// Write a request and begin a turn with it.
     async fn begin(&self, message: Arc<Message>) -> Result<(), StoreError> {
         let request = Arc::clone(&message);
-        self.append(Event::UserRequest {
-            message,
-            delivery: Delivery::Start,
-        })?;
+        self.append(Event::UserRequest { message, delivery: Delivery::Start })?;
         self.reopen()?;
         for (hook, function) in self.hooks().before_reply() {
             match function(self.hook_context(), Arc::clone(&request)).await {
@@ -162,10 +158,7 @@ impl Driver {
                 Err(error) => {
                     self.hook_failed(&hook, "pre_reply", &error.0)?;
                     let error = format!("the hook {hook} failed before the reply: {error}");
-                    self.end(Outcome::Failed {
-                        error,
-                        cause: FailureCause::Hook,
-                    })?;
+                    self.end(Outcome::Failed { error, cause: FailureCause::Hook })?;
                     return Ok(());
                 }
             }
@@ -181,8 +174,7 @@ impl Driver {
         };
         if !run.state.is_open() {
             let turn = run.state.turn() + 1;
-            self.shared
-                .append_locked(&mut ledger, self.run, Event::AgentResponseStart { turn })?;
+            self.shared.append_locked(&mut ledger, self.run, Event::AgentResponseStart { turn })?;
         }
         Ok(())
     }
@@ -199,15 +191,10 @@ impl Driver {
     fn settle_interrupted(&self) -> Result<(), StoreError> {
         let in_flight: Vec<(RunId, ToolResult, Effect)> = {
             let ledger = self.shared.ledger();
-            if !ledger
-                .run(RunId::ROOT)
-                .is_some_and(|run| run.state.is_open())
-            {
+            if !ledger.run(RunId::ROOT).is_some_and(|run| run.state.is_open()) {
                 return Ok(());
             }
-            let runs = ledger
-                .runs()
-                .filter_map(|run| Some((run.state.id(), run.state.batch()?)));
+            let runs = ledger.runs().filter_map(|run| Some((run.state.id(), run.state.batch()?)));
             runs.flat_map(|(id, batch)| batch.calls().iter().map(move |call| (id, call)))
                 .filter_map(|(id, state)| match state.phase {
                     Phase::Started(effect) => {
@@ -219,22 +206,12 @@ impl Driver {
                 })
                 .collect()
         };
-        let ids: Vec<CallId> = in_flight
-            .iter()
-            .map(|(_, r, _)| r.call_id.clone())
-            .collect();
-        self.shared
-            .append(RunId::ROOT, Event::SessionResumed { in_flight: ids })?;
+        let ids: Vec<CallId> = in_flight.iter().map(|(_, r, _)| r.call_id.clone()).collect();
+        self.shared.append(RunId::ROOT, Event::SessionResumed { in_flight: ids })?;
         for (run, result, effect) in in_flight {
             if effect == Effect::SideEffect {
                 let result = Arc::new(result);
-                self.shared.append(
-                    run,
-                    Event::ToolEnded {
-                        result,
-                        elapsed_ms: 0,
-                    },
-                )?;
+                self.shared.append(run, Event::ToolEnded { result, elapsed_ms: 0 })?;
             }
         }
         Ok(())
@@ -249,8 +226,7 @@ impl Driver {
         };
         for run in waiting {
             let why = "The user did not answer and asked for something else.";
-            self.of_run(run)
-                .settle_calls(ToolStatus::Skipped, why, |_| true)?;
+            self.of_run(run).settle_calls(ToolStatus::Skipped, why, |_| true)?;
         }
         Ok(())
     }
@@ -291,13 +267,8 @@ impl Driver {
         }
         if !asked {
             let id = CallId::from(format!("budget-{}", ledger.next_seq));
-            let inquiry = Inquiry {
-                id,
-                run: owner,
-                kind: InquiryKind::Budget { limit, used },
-            };
-            self.shared
-                .append_locked(&mut ledger, owner, Event::ExternalAction { inquiry })?;
+            let inquiry = Inquiry { id, run: owner, kind: InquiryKind::Budget { limit, used } };
+            self.shared.append_locked(&mut ledger, owner, Event::ExternalAction { inquiry })?;
         }
         let inquiries = ledger.pending().cloned().collect();
         Ok(Some(Outcome::InputRequired { inquiries }))
@@ -353,37 +324,32 @@ impl Driver {
 
     /// Stop: calls without a result get one, and the turn ends as aborted.
     fn abort(&self) -> Result<Outcome, StoreError> {
-        self.settle_calls(
-            ToolStatus::Cancelled,
-            "Cancelled before it was done.",
-            |_| true,
-        )?;
-        self.end(Outcome::Aborted {
-            reason: self.shared.cancel_reason(),
-        })
+        self.settle_calls(ToolStatus::Cancelled, "Cancelled before it was done.", |_| true)?;
+        self.end(Outcome::Aborted { reason: self.shared.cancel_reason() })
+    }
+
+    /// End the turn that was decided to end when so much had been said. `None` if somebody has
+    /// said more since: that comes first.
+    fn end_at(&self, outcome: Outcome, steered: u64) -> Result<Option<Outcome>, StoreError> {
+        // A turn that ends for good leaves no call without a result behind.
+        if !matches!(outcome, Outcome::InputRequired { .. }) {
+            self.settle_calls(ToolStatus::Skipped, "The turn ended before it ran.", |_| true)?;
+        }
+        let mut ledger = self.shared.ledger();
+        let Some(run) = ledger.run(self.run) else { return Ok(Some(outcome)) };
+        if outcome == Outcome::Completed && run.state.steered() != steered {
+            return Ok(None);
+        }
+        if run.state.is_open() {
+            let turn = run.state.turn();
+            let event = Event::AgentResponseEnd { turn, outcome: outcome.clone() };
+            self.shared.append_locked(&mut ledger, self.run, event)?;
+        }
+        Ok(Some(outcome))
     }
 
     fn end(&self, outcome: Outcome) -> Result<Outcome, StoreError> {
-        // A turn that ends for good leaves no call without a result behind.
-        if !matches!(outcome, Outcome::InputRequired { .. }) {
-            self.settle_calls(ToolStatus::Skipped, "The turn ended before it ran.", |_| {
-                true
-            })?;
-        }
-        let mut ledger = self.shared.ledger();
-        let Some(run) = ledger.run(self.run) else {
-            return Ok(outcome);
-        };
-        if !run.state.is_open() {
-            return Ok(outcome);
-        }
-        let turn = run.state.turn();
-        let event = Event::AgentResponseEnd {
-            turn,
-            outcome: outcome.clone(),
-        };
-        self.shared.append_locked(&mut ledger, self.run, event)?;
-        Ok(outcome)
+        self.end_at(outcome.clone(), 0).map(|ended| ended.unwrap_or(outcome))
     }
 
     /// Give open calls a result without running them.
@@ -405,10 +371,7 @@ impl Driver {
             })
             .collect();
         for result in results {
-            let event = Event::ToolEnded {
-                result: Arc::new(result),
-                elapsed_ms: 0,
-            };
+            let event = Event::ToolEnded { result: Arc::new(result), elapsed_ms: 0 };
             self.shared.append_locked(&mut ledger, self.run, event)?;
         }
         Ok(())
@@ -426,11 +389,7 @@ impl Driver {
             Ok(output) => (Some(output), None),
             Err(error) => (None, Some(error)),
         };
-        self.append(Event::FunctionAnswered {
-            function,
-            output,
-            error,
-        })?;
+        self.append(Event::FunctionAnswered { function, output, error })?;
         Ok(Progress::GoOn)
     }
 
@@ -457,11 +416,7 @@ impl Driver {
     }
 
     fn hook_context(&self) -> HookContext {
-        let turn = self
-            .shared
-            .ledger()
-            .run(self.run)
-            .map_or(0, |run| run.state.turn());
+        let turn = self.shared.ledger().run(self.run).map_or(0, |run| run.state.turn());
         HookContext {
             session: self.shared.id.clone(),
             run: self.run,
@@ -471,17 +426,11 @@ impl Driver {
     }
 
     fn hook_answered(&self, hook: &str, change: HookChange) -> Result<(), StoreError> {
-        self.append(Event::HookAnswered {
-            hook: hook.to_owned(),
-            change,
-        })
+        self.append(Event::HookAnswered { hook: hook.to_owned(), change })
     }
 
     fn hook_failed(&self, hook: &str, at: &str, error: &str) -> Result<(), StoreError> {
-        let change = HookChange::Failed {
-            at: at.to_owned(),
-            error: error.to_owned(),
-        };
+        let change = HookChange::Failed { at: at.to_owned(), error: error.to_owned() };
         self.hook_answered(hook, change)
     }
 }
@@ -491,8 +440,5 @@ const INTERRUPTED: &str = "Interrupted: the process ended while this call was ru
      may not have taken effect. Check before you try it again.";
 
 fn internal(error: &str) -> Outcome {
-    Outcome::Failed {
-        error: error.to_owned(),
-        cause: FailureCause::Internal,
-    }
+    Outcome::Failed { error: error.to_owned(), cause: FailureCause::Internal }
 }

@@ -111,10 +111,7 @@ impl Window {
 
     /// Add the results of the calls in the last message, cut to what a prompt can carry.
     pub(crate) fn push_results(&mut self, results: &[Arc<ToolResult>], seq: u64, chars: usize) {
-        let parts = results
-            .iter()
-            .map(|result| Part::ToolResult(cut(result, chars)))
-            .collect();
+        let parts = results.iter().map(|result| Part::ToolResult(cut(result, chars))).collect();
         let message = Message {
             id: MessageId::from(format!("results-{seq}")),
             role: Role::Tool,
@@ -232,11 +229,7 @@ fn cut(result: &ToolResult, limit: usize) -> ToolResult {
     }
     let text = result.prompt_text();
     let total = text.chars().count();
-    let files = result
-        .content
-        .iter()
-        .filter(|part| matches!(part, Part::File { .. }))
-        .cloned();
+    let files = result.content.iter().filter(|part| matches!(part, Part::File { .. })).cloned();
     let mut content: Vec<Part> = Vec::new();
     if total <= limit {
         return result.clone();
@@ -248,10 +241,7 @@ fn cut(result: &ToolResult, limit: usize) -> ToolResult {
         result.call_id
     )));
     content.extend(files);
-    ToolResult {
-        content,
-        ..result.clone()
-    }
+    ToolResult { content, ..result.clone() }
 }
 
 /// How the note begins that stands where a long result was cut.
@@ -370,10 +360,7 @@ mod tests {
 
     #[test]
     fn an_overflowing_window_is_trimmed_to_its_share() {
-        let memory = Memory {
-            window: WindowLimit::Messages(10),
-            ..Memory::default()
-        };
+        let memory = Memory { window: WindowLimit::Messages(10), ..Memory::default() };
         let mut window = Window::default();
         for n in 0..11 {
             window.push_message(Arc::new(Message::assistant(n.to_string())));
@@ -389,25 +376,13 @@ mod tests {
         let whole = Arc::new(ToolResult::text(&call, ToolStatus::Ok, "ä".repeat(500)));
         let mut window = Window::default();
         window.push_results(&[Arc::clone(&whole)], 3, 100);
-        let shown = window.messages()[0]
-            .tool_results()
-            .next()
-            .unwrap()
-            .prompt_text();
+        let shown = window.messages()[0].tool_results().next().unwrap().prompt_text();
         assert!(shown.starts_with(&"ä".repeat(100)));
         assert!(shown.ends_with(
             "[cut here: 100 of 500 characters are shown; read_result with call_id \"c1\" and \
              offset 100 reads on]"
         ));
         window.push_results(&[whole], 4, 500);
-        assert_eq!(
-            window.messages()[1]
-                .tool_results()
-                .next()
-                .unwrap()
-                .prompt_text()
-                .len(),
-            1000
-        );
+        assert_eq!(window.messages()[1].tool_results().next().unwrap().prompt_text().len(), 1000);
     }
 }

@@ -84,9 +84,7 @@ impl FromStr for Rule {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
-        let wrong = || RuleError {
-            rule: text.to_owned(),
-        };
+        let wrong = || RuleError { rule: text.to_owned() };
         let rule = text.trim();
         let (tool, argument) = match rule.split_once('(') {
             None => (rule, None),
@@ -97,9 +95,7 @@ impl FromStr for Rule {
         };
         let is_name = |name: &str| {
             !name.is_empty()
-                && name
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "_-.:/*".contains(c))
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:/*".contains(c))
         };
         if !is_name(tool) {
             return Err(wrong());
@@ -117,10 +113,7 @@ impl FromStr for Rule {
                 _ => (None, inner.to_owned()),
             }),
         };
-        Ok(Self {
-            tool: tool.to_owned(),
-            argument,
-        })
+        Ok(Self { tool: tool.to_owned(), argument })
     }
 }
 
@@ -161,11 +154,7 @@ impl Rule {
 }
 
 fn first_required(spec: &ToolSpec) -> Option<&str> {
-    spec.parameters
-        .get("required")?
-        .as_array()?
-        .first()?
-        .as_str()
+    spec.parameters.get("required")?.as_array()?.first()?.as_str()
 }
 
 /// Matches without backtracking over more than the last star, so that no pattern is slow.
@@ -227,19 +216,13 @@ fn close(tokens: &[Token], reached: &mut [bool], from: usize) {
 }
 
 fn chains_commands(c: char) -> bool {
-    matches!(
-        c,
-        ';' | '&' | '|' | '<' | '>' | '$' | '(' | ')' | '`' | '\n' | '\r'
-    )
+    matches!(c, ';' | '&' | '|' | '<' | '>' | '$' | '(' | ')' | '`' | '\n' | '\r')
 }
 
 impl Policy {
     /// A policy without rules.
     pub fn new(mode: Mode) -> Self {
-        Self {
-            mode,
-            ..Self::default()
-        }
+        Self { mode, ..Self::default() }
     }
 
     /// The same policy with a rule for calls that never run.
@@ -274,19 +257,10 @@ impl Policy {
             return Verdict::Allow;
         }
         let hit = |rules: &[Rule]| {
-            rules
-                .iter()
-                .find(|rule| rule.matches(spec, arguments, Star::Careful))
-                .cloned()
+            rules.iter().find(|rule| rule.matches(spec, arguments, Star::Careful)).cloned()
         };
-        if let Some(rule) = self
-            .ask
-            .iter()
-            .find(|r| r.matches(spec, arguments, Star::Anything))
-        {
-            return Verdict::Ask {
-                reason: format!("the rule {rule} asks for it"),
-            };
+        if let Some(rule) = self.ask.iter().find(|r| r.matches(spec, arguments, Star::Anything)) {
+            return Verdict::Ask { reason: format!("the rule {rule} asks for it") };
         }
         if hit(&self.allow).is_some() {
             return Verdict::Allow;
@@ -296,13 +270,8 @@ impl Policy {
 
     /// The refusal of a call that a deny rule or the mode forbids whatever a person says.
     pub fn denial(&self, spec: &ToolSpec, arguments: &Value) -> Option<Verdict> {
-        let rule = self
-            .deny
-            .iter()
-            .find(|rule| rule.matches(spec, arguments, Star::Anything))?;
-        Some(Verdict::Deny {
-            reason: format!("the rule {rule} forbids it"),
-        })
+        let rule = self.deny.iter().find(|rule| rule.matches(spec, arguments, Star::Anything))?;
+        Some(Verdict::Deny { reason: format!("the rule {rule} forbids it") })
     }
 
     /// What happens to a call of a tool that no rule names.
@@ -316,9 +285,9 @@ impl Policy {
                 ),
             },
             (Mode::AutoEdit, _) if spec.reach == Reach::Workspace => Verdict::Allow,
-            (Mode::Ask | Mode::AutoEdit, effect) => Verdict::Ask {
-                reason: format!("its effect is \"{effect}\""),
-            },
+            (Mode::Ask | Mode::AutoEdit, effect) => {
+                Verdict::Ask { reason: format!("its effect is \"{effect}\"") }
+            }
         }
     }
 }
@@ -332,10 +301,7 @@ mod tests {
 
     fn spec(name: &str, effect: Effect) -> ToolSpec {
         let schema = json!({"type": "object", "required": ["command"]});
-        ToolSpec {
-            effect,
-            ..ToolSpec::new(name, "", schema)
-        }
+        ToolSpec { effect, ..ToolSpec::new(name, "", schema) }
     }
 
     fn allows(policy: &Policy, command: &str) -> bool {
@@ -347,12 +313,9 @@ mod tests {
     fn a_careful_star_does_not_reach_over_a_chained_command() {
         let policy = Policy::new(Mode::Ask).allow("shell(git status*)").unwrap();
         assert!(allows(&policy, "git status --short src/lib.rs"));
-        for chained in [
-            "git status; rm -rf .",
-            "git status && x",
-            "git status $(x)",
-            "git status\nx",
-        ] {
+        for chained in
+            ["git status; rm -rf .", "git status && x", "git status $(x)", "git status\nx"]
+        {
             assert!(!allows(&policy, chained), "{chained}");
         }
     }
@@ -370,23 +333,15 @@ mod tests {
         assert!(matches!(verdict("git push"), Verdict::Ask { .. }));
         assert!(matches!(verdict("git push; --force"), Verdict::Deny { .. }));
         let granted = policy.verdict(&shell, &json!({"command": "git push --force"}), true);
-        assert!(
-            matches!(granted, Verdict::Deny { .. }),
-            "a grant does not lift a deny rule"
-        );
+        assert!(matches!(granted, Verdict::Deny { .. }), "a grant does not lift a deny rule");
     }
 
     #[test]
     fn a_rule_looks_only_at_the_argument_it_names() {
-        let policy = Policy::new(Mode::Ask)
-            .allow("write_file(path=docs/**)")
-            .unwrap();
+        let policy = Policy::new(Mode::Ask).allow("write_file(path=docs/**)").unwrap();
         let tool = spec("write_file", Effect::Idempotent);
         let sneaky = json!({"path": "secrets", "content": "docs/x"});
-        assert!(matches!(
-            policy.verdict(&tool, &sneaky, false),
-            Verdict::Ask { .. }
-        ));
+        assert!(matches!(policy.verdict(&tool, &sneaky, false), Verdict::Ask { .. }));
         let plain = json!({"path": "docs/x", "content": ""});
         assert_eq!(policy.verdict(&tool, &plain, false), Verdict::Allow);
     }
@@ -394,10 +349,7 @@ mod tests {
     #[test]
     fn modes_differ_by_effect_and_reach() {
         let pure = spec("look", Effect::Pure);
-        let edit = ToolSpec {
-            reach: Reach::Workspace,
-            ..spec("edit", Effect::SideEffect)
-        };
+        let edit = ToolSpec { reach: Reach::Workspace, ..spec("edit", Effect::SideEffect) };
         let shell = spec("shell", Effect::SideEffect);
         let of = |mode, tool| Policy::new(mode).by_mode(tool);
         assert_eq!(of(Mode::ReadOnly, &pure), Verdict::Allow);

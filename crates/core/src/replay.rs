@@ -67,10 +67,9 @@ fn compare(entry: &Entry, decided: &Step) -> Result<(), Divergence> {
         (Event::AgentMessage { aside, .. }, Step::Ask(ask)) => {
             (*aside == ask.aside, "asked the model".to_owned())
         }
-        (Event::AgentMessage { message, .. }, Step::Say(said)) => (
-            message.parts == said.parts,
-            "said something of its own".to_owned(),
-        ),
+        (Event::AgentMessage { message, .. }, Step::Say(said)) => {
+            (message.parts == said.parts, "said something of its own".to_owned())
+        }
         (Event::AgentMessage { .. }, _) => (false, "asked the model".to_owned()),
         (Event::ToolStarted { name, .. }, step) => {
             (*step == Step::Call, format!("ran the tool {name}"))
@@ -83,18 +82,16 @@ fn compare(entry: &Entry, decided: &Step) -> Result<(), Divergence> {
             let same = matches!(step, Step::Run(turns) if turns.iter().any(|t| t.key == *key));
             (same, format!("ran its child {key}"))
         }
-        (Event::ChildReplied { .. }, step) => (
-            matches!(step, Step::Run(_)),
-            "heard from a child".to_owned(),
-        ),
+        (Event::ChildReplied { .. }, step) => {
+            (matches!(step, Step::Run(_)), "heard from a child".to_owned())
+        }
         (Event::Note { topic, data }, step) => {
             let same = matches!(step, Step::Note { topic: t, data: d } if t == topic && d == data);
             (same, format!("noted something about {topic}"))
         }
-        (Event::AgentResponseEnd { outcome, .. }, step) => (
-            matches!(step, Step::End(now) if now == outcome),
-            format!("ended: {outcome}"),
-        ),
+        (Event::AgentResponseEnd { outcome, .. }, step) => {
+            (matches!(step, Step::End(now) if now == outcome), format!("ended: {outcome}"))
+        }
         _ => (true, String::new()),
     };
     if same {
@@ -117,10 +114,5 @@ fn compare(entry: &Entry, decided: &Step) -> Result<(), Divergence> {
         Step::Say(_) => "say something of its own".to_owned(),
         Step::End(outcome) => format!("end: {outcome}"),
     };
-    Err(Divergence {
-        seq: entry.seq,
-        kind: entry.event.kind().to_owned(),
-        recorded,
-        decided,
-    })
+    Err(Divergence { seq: entry.seq, kind: entry.event.kind().to_owned(), recorded, decided })
 }

@@ -10,7 +10,7 @@ use std::{
 use futures::future::{BoxFuture, FutureExt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{OwnedMutexGuard, broadcast, watch};
+use tokio::sync::{OwnedMutexGuard, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -119,10 +119,7 @@ pub struct Reply {
 impl Reply {
     /// The text of the message, or nothing.
     pub fn text(&self) -> String {
-        self.message
-            .as_ref()
-            .map(|message| message.text())
-            .unwrap_or_default()
+        self.message.as_ref().map(|message| message.text()).unwrap_or_default()
     }
 }
 
@@ -190,7 +187,8 @@ pub(crate) struct Shared {
     live: OnceLock<broadcast::Sender<Live>>,
     /// Held while a turn is under way.
     turn: Arc<tokio::sync::Mutex<()>>,
-    ended: watch::Sender<Option<Reply>>,
+    /// Who steered the turn under way and waits for its reply.
+    steering: Mutex<Vec<oneshot::Sender<Reply>>>,
     cancel: Mutex<(CancellationToken, String)>,
     _claim: Claim,
 }
@@ -230,13 +228,7 @@ impl Session {
             check_schema(&entry)?;
             ledger.fold(&entry);
         }
-        Ok(Self::with(
-            store,
-            id.clone(),
-            ledger,
-            claim,
-            options.attendance,
-        ))
+        Ok(Self::with(store, id.clone(), ledger, claim, options.attendance))
     }
 
     /// Begin a session with the state of another, under a new id.
@@ -247,9 +239,7 @@ impl Session {
         options: SessionOptions,
     ) -> Result<Self, SessionError> {
         if state.schema > SCHEMA_VERSION {
-            return Err(SessionError::NewerSchema {
-                found: state.schema,
-            });
+            return Err(SessionError::NewerSchema { found: state.schema });
         }
         let id = options.id.clone().unwrap_or_else(SessionId::random);
         Self::begin(agent, store, id, state.entries.clone(), &options)
@@ -285,13 +275,11 @@ impl Session {
             ledger: Mutex::new(ledger),
             live: OnceLock::new(),
             turn: Arc::new(tokio::sync::Mutex::new(())),
-            ended: watch::Sender::new(None),
+            steering: Mutex::default(),
             cancel: Mutex::new((CancellationToken::new(), String::new())),
             _claim: claim,
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self { shared: Arc::new(shared) }
     }
 
     /// Its id.
@@ -318,17 +306,9 @@ impl Session {
             (Err(_), WhenBusy::Refuse) => return Err(SessionError::Busy),
             (Err(_), WhenBusy::Queue) => Arc::clone(&self.shared.turn).lock_owned().await,
             (Err(_), WhenBusy::Steer) => {
-                let mut ended = self.shared.ended.subscribe();
-                ended.mark_unchanged();
-                if self.shared.steer(&message)? {
-                    let changed = ended.changed().await;
-                    let reply = ended.borrow().clone();
-                    return match (changed, reply) {
-                        (Ok(()), Some(reply)) => Ok(reply),
-                        _ => Err(SessionError::Defect(
-                            "the turn ended without a reply".into(),
-                        )),
-                    };
+                if let Some(reply) = self.shared.steer(&message)? {
+                    let lost = || SessionError::Defect("the turn ended without a reply".into());
+                    return reply.await.map_err(|_| lost());
                 }
                 Arc::clone(&self.shared.turn).lock_owned().await
             }
@@ -352,8 +332,11 @@ impl Session {
         // A task of its own: a caller that goes away does not leave a turn half done.
         let turn = tokio::spawn(async move {
             let reply = driver::turn(&shared, message).await;
-            if let Ok(reply) = &reply {
-                shared.ended.send_replace(Some(reply.clone()));
+            for steering in shared.take_steering() {
+                if let Ok(reply) = &reply {
+                    // A caller that went away does not want it.
+                    let _ = steering.send(reply.clone());
+                }
             }
             drop(guard);
             reply
@@ -367,8 +350,7 @@ impl Session {
     /// Let the agent know something that it need not answer.
     pub fn observe(&self, message: impl Into<Message>) -> Result<(), SessionError> {
         let message = Arc::new(message.into());
-        self.shared
-            .append(RunId::ROOT, Event::Observed { message })?;
+        self.shared.append(RunId::ROOT, Event::Observed { message })?;
         Ok(())
     }
 
@@ -383,23 +365,13 @@ impl Session {
         let mut ledger = self.shared.ledger();
         let Some(inquiry) = ledger.pending().find(|inquiry| inquiry.id == *id) else {
             let waiting = ledger.pending().map(|inquiry| inquiry.id.clone()).collect();
-            return Err(SessionError::NotPending {
-                id: id.clone(),
-                waiting,
-            });
+            return Err(SessionError::NotPending { id: id.clone(), waiting });
         };
         if let Some(expected) = misfit(&inquiry.kind, &answer) {
-            return Err(SessionError::DoesNotFit {
-                id: id.clone(),
-                expected,
-            });
+            return Err(SessionError::DoesNotFit { id: id.clone(), expected });
         }
         let run = inquiry.run;
-        let event = Event::ExternalActionResult {
-            id: id.clone(),
-            answer,
-            by,
-        };
+        let event = Event::ExternalActionResult { id: id.clone(), answer, by };
         self.shared.append_locked(&mut ledger, run, event)?;
         Ok(())
     }
@@ -411,19 +383,12 @@ impl Session {
 
     /// Whether a process left a turn in the middle that [`resume`](Self::resume) would go on with.
     pub fn is_unfinished(&self) -> bool {
-        self.shared
-            .ledger()
-            .run(RunId::ROOT)
-            .is_some_and(|run| run.state.is_open())
+        self.shared.ledger().run(RunId::ROOT).is_some_and(|run| run.state.is_open())
     }
 
     /// Stop the turn under way, with everything that it started. Partial work is kept.
     pub fn cancel(&self, reason: impl Into<String>) {
-        let mut cancel = self
-            .shared
-            .cancel
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut cancel = self.shared.cancel.lock().unwrap_or_else(PoisonError::into_inner);
         cancel.1 = reason.into();
         cancel.0.cancel();
     }
@@ -445,18 +410,12 @@ impl Session {
     /// All entries so far, to be carried elsewhere.
     pub async fn state(&self) -> Result<SessionState, SessionError> {
         let entries = read_all(&*self.shared.store, &self.shared.id).await?;
-        Ok(SessionState {
-            schema: SCHEMA_VERSION,
-            entries,
-        })
+        Ok(SessionState { schema: SCHEMA_VERSION, entries })
     }
 
     /// How the last turn ended, if there was one.
     pub fn last_outcome(&self) -> Option<Outcome> {
-        self.shared
-            .ledger()
-            .run(RunId::ROOT)
-            .and_then(|run| run.state.outcome().cloned())
+        self.shared.ledger().run(RunId::ROOT).and_then(|run| run.state.outcome().cloned())
     }
 
     /// Take in what other processes posted for this session. Answers and cancellations take
@@ -491,9 +450,7 @@ impl Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
-            .field("id", &self.shared.id)
-            .finish_non_exhaustive()
+        f.debug_struct("Session").field("id", &self.shared.id).finish_non_exhaustive()
     }
 }
 
@@ -510,10 +467,7 @@ pub async fn fork(
     if let Some(first) = entries.first_mut() {
         let mut copy = Entry::clone(first);
         if let Event::SessionStarted { forked_from, .. } = &mut copy.event {
-            *forked_from = Some(ForkPoint {
-                session: from.clone(),
-                at,
-            });
+            *forked_from = Some(ForkPoint { session: from.clone(), at });
         }
         *first = Arc::new(copy);
     }
@@ -554,10 +508,7 @@ fn misfit(kind: &InquiryKind, answer: &Answer) -> Option<&'static str> {
         }
         InquiryKind::Credentials { .. } => !matches!(answer, Answer::Edit { .. }),
         InquiryKind::Budget { .. } => {
-            matches!(
-                answer,
-                Answer::Approve | Answer::ApproveAlways | Answer::Deny { .. }
-            )
+            matches!(answer, Answer::Approve | Answer::ApproveAlways | Answer::Deny { .. })
         }
     };
     if fits {
@@ -591,12 +542,7 @@ impl Shared {
     ) -> Result<Arc<Entry>, StoreError> {
         // The clock may be set back; the journal's times are not.
         let at = now_ms().max(ledger.last_at);
-        let entry = Arc::new(Entry {
-            seq: ledger.next_seq,
-            at,
-            run,
-            event,
-        });
+        let entry = Arc::new(Entry { seq: ledger.next_seq, at, run, event });
         self.store.append(&self.id, vec![Arc::clone(&entry)])?;
         ledger.fold(&entry);
         if let Some(live) = self.live.get() {
@@ -606,28 +552,31 @@ impl Shared {
         Ok(entry)
     }
 
-    /// Add a request to the turn under way; `false` if there is none.
-    fn steer(&self, message: &Arc<Message>) -> Result<bool, StoreError> {
+    /// Add a request to the turn under way, whose reply comes through the channel; `None` if
+    /// there is no turn.
+    fn steer(
+        &self,
+        message: &Arc<Message>,
+    ) -> Result<Option<oneshot::Receiver<Reply>>, StoreError> {
         let mut ledger = self.ledger();
-        if !ledger
-            .run(RunId::ROOT)
-            .is_some_and(|run| run.state.is_open())
-        {
-            return Ok(false);
+        if !ledger.run(RunId::ROOT).is_some_and(|run| run.state.is_open()) {
+            return Ok(None);
         }
         let message = Arc::clone(message);
-        let event = Event::UserRequest {
-            message,
-            delivery: Delivery::Steer,
-        };
+        let event = Event::UserRequest { message, delivery: Delivery::Steer };
         self.append_locked(&mut ledger, RunId::ROOT, event)?;
-        Ok(true)
+        let (sender, receiver) = oneshot::channel();
+        self.steering.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        Ok(Some(receiver))
+    }
+
+    fn take_steering(&self) -> Vec<oneshot::Sender<Reply>> {
+        std::mem::take(&mut self.steering.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn live(&self) -> &broadcast::Sender<Live> {
         // Made when the first listener comes: most sessions of a busy server have none.
-        self.live
-            .get_or_init(|| broadcast::Sender::new(events::BACKLOG))
+        self.live.get_or_init(|| broadcast::Sender::new(events::BACKLOG))
     }
 
     /// The stream for deltas, where somebody listens.
@@ -644,11 +593,7 @@ impl Shared {
 
     pub(crate) fn cancel_reason(&self) -> String {
         let cancel = self.cancel.lock().unwrap_or_else(PoisonError::into_inner);
-        if cancel.1.is_empty() {
-            "cancelled".into()
-        } else {
-            cancel.1.clone()
-        }
+        if cancel.1.is_empty() { "cancelled".into() } else { cancel.1.clone() }
     }
 }
 
@@ -686,8 +631,6 @@ impl fmt::Debug for Results {
 
 /// Milliseconds since 1970.
 pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -25,6 +25,8 @@ pub struct RunState {
     steps: u64,
     spent: Spent,
     send_backs: u32,
+    /// How many requests joined turns under way.
+    steered: u64,
     pending: Vec<Inquiry>,
     refused_budget: Option<Limit>,
 }
@@ -124,6 +126,7 @@ impl RunState {
             steps: 0,
             spent: Spent::default(),
             send_backs: 0,
+            steered: 0,
             pending: Vec::new(),
             refused_budget: None,
         }
@@ -194,6 +197,10 @@ impl RunState {
         self.send_backs
     }
 
+    pub(crate) fn steered(&self) -> u64 {
+        self.steered
+    }
+
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -218,12 +225,7 @@ impl RunState {
                 self.open = true;
                 self.outcome = None;
             }
-            Event::AgentMessage {
-                message,
-                aside: None,
-                stop,
-                ..
-            } => {
+            Event::AgentMessage { message, aside: None, stop, .. } => {
                 self.answered(message);
                 // An answer that was cut off is gone on with, not taken for an end.
                 if stop.is_none() {
@@ -238,12 +240,7 @@ impl RunState {
                 self.pending.push(inquiry.clone());
             }
             Event::ExternalActionResult { id, answer, .. } => self.settled(id, answer),
-            Event::ToolStarted {
-                call_id,
-                effect,
-                arguments,
-                ..
-            } => {
+            Event::ToolStarted { call_id, effect, arguments, .. } => {
                 if let Some(state) = self.batch.as_mut().and_then(|b| b.call_mut(call_id)) {
                     state.phase = Phase::Started(*effect);
                     if let Some(arguments) = arguments {
@@ -284,10 +281,7 @@ impl RunState {
             self.steps = 0;
             self.send_backs = 0;
             self.refused_budget = None;
-            self.spent = Spent {
-                since: at,
-                ..Spent::default()
-            };
+            self.spent = Spent { since: at, ..Spent::default() };
         }
         self.hold(Held::Request(Arc::clone(message)));
         if self.batch.is_none() {
@@ -368,11 +362,7 @@ impl RunState {
                 Phase::Settled(Arc::new(result(ToolStatus::Denied, vec![Part::text(text)])))
             }
             Answer::Result { content, is_error } => {
-                let status = if *is_error {
-                    ToolStatus::Error
-                } else {
-                    ToolStatus::Ok
-                };
+                let status = if *is_error { ToolStatus::Error } else { ToolStatus::Ok };
                 Phase::Settled(Arc::new(result(status, content.clone())))
             }
         };
@@ -388,8 +378,7 @@ impl RunState {
             return;
         };
         self.batch = None;
-        self.window
-            .push_results(&results, seq, self.memory.result_chars);
+        self.window.push_results(&results, seq, self.memory.result_chars);
         for held in std::mem::take(&mut self.deferred) {
             self.hold(held);
         }
@@ -438,10 +427,7 @@ impl RunState {
     fn resumed(&mut self) {
         let calls = self.batch.iter_mut().flat_map(|batch| &mut batch.calls);
         for state in calls {
-            if matches!(
-                state.phase,
-                Phase::Started(Effect::Pure | Effect::Idempotent)
-            ) {
+            if matches!(state.phase, Phase::Started(Effect::Pure | Effect::Idempotent)) {
                 state.phase = Phase::Ready;
             }
         }

@@ -212,9 +212,7 @@ impl SessionSummary {
         self.entries = entry.seq + 1;
         self.updated_at = entry.at;
         match &entry.event {
-            Event::SessionStarted {
-                agent, forked_from, ..
-            } => {
+            Event::SessionStarted { agent, forked_from, .. } => {
                 self.agent.clone_from(agent);
                 self.forked_from.clone_from(forked_from);
             }
@@ -235,21 +233,13 @@ impl SessionSummary {
 
     /// Whether the session waits for somebody.
     pub fn waits(&self) -> bool {
-        self.status
-            == Outcome::InputRequired {
-                inquiries: Vec::new(),
-            }
-            .name()
+        self.status == Outcome::InputRequired { inquiries: Vec::new() }.name()
     }
 }
 
 fn title_of(message: &Message) -> String {
     let text = message.text();
-    let line = text
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default()
-        .trim();
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let mut title: String = line.chars().take(SessionSummary::TITLE_CHARS).collect();
     if title.len() < line.len() {
         title.push('…');

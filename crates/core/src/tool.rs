@@ -220,11 +220,7 @@ where
 {
     let mut spec = ToolSpec::new(name, description, parameters_of::<A>());
     spec.effect = effect;
-    FunctionTool {
-        spec: Arc::new(spec),
-        function,
-        arguments: std::marker::PhantomData,
-    }
+    FunctionTool { spec: Arc::new(spec), function, arguments: std::marker::PhantomData }
 }
 
 /// The JSON Schema of a type, as tools declare their parameters.
@@ -232,15 +228,10 @@ pub fn parameters_of<A: JsonSchema>() -> Value {
     let mut settings = schemars::generate::SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    let mut schema = settings
-        .into_generator()
-        .into_root_schema_for::<A>()
-        .to_value();
+    let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     if let Some(fields) = schema.as_object_mut() {
         fields.remove("title");
-        fields
-            .entry("properties")
-            .or_insert_with(|| Value::Object(serde_json::Map::new()));
+        fields.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
     schema
 }
@@ -332,19 +323,11 @@ impl Toolbox {
     #[must_use]
     pub fn with_shared(mut self, tool: Arc<dyn Tool>) -> Self {
         let name = tool.spec().name.clone();
-        match self
-            .tools
-            .iter_mut()
-            .find(|other| other.spec().name == name)
-        {
+        match self.tools.iter_mut().find(|other| other.spec().name == name) {
             Some(place) => *place = tool,
             None => self.tools.push(tool),
         }
-        self.specs = self
-            .tools
-            .iter()
-            .map(|tool| Arc::clone(tool.spec()))
-            .collect();
+        self.specs = self.tools.iter().map(|tool| Arc::clone(tool.spec())).collect();
         self
     }
 
@@ -366,8 +349,6 @@ impl Toolbox {
 
 impl fmt::Debug for Toolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.specs.iter().map(|spec| &spec.name))
-            .finish()
+        f.debug_list().entries(self.specs.iter().map(|spec| &spec.name)).finish()
     }
 }

@@ -25,10 +25,7 @@ impl Driver {
     pub(super) async fn ask(&self, ask: Ask) -> Result<Progress, StoreError> {
         let Some(model) = self.agent.parts().model.clone() else {
             let error = format!("the agent {} has no model", self.agent.name());
-            return Ok(Progress::End(Outcome::Failed {
-                error,
-                cause: FailureCause::Model,
-            }));
+            return Ok(Progress::End(Outcome::Failed { error, cause: FailureCause::Model }));
         };
         if let Some(outcome) = self.before_step().await? {
             return Ok(Progress::End(outcome));
@@ -90,10 +87,7 @@ impl Driver {
                 Err(error) => {
                     self.hook_failed(&hook, "pre_step", &error.0)?;
                     let error = format!("the hook {hook} failed before a step: {error}");
-                    return Ok(Some(Outcome::Failed {
-                        error,
-                        cause: FailureCause::Hook,
-                    }));
+                    return Ok(Some(Outcome::Failed { error, cause: FailureCause::Hook }));
                 }
             }
         }
@@ -159,10 +153,7 @@ impl Driver {
             }
             if let Some(live) = self.shared.listeners() {
                 let delta = Arc::new(delta.clone());
-                let _ = live.send(Live::Delta {
-                    run: self.run,
-                    delta,
-                });
+                let _ = live.send(Live::Delta { run: self.run, delta });
             }
             answer.push(delta);
         }
@@ -179,9 +170,7 @@ impl Driver {
 
     fn request(&self, ledger: &Ledger, ask: &Ask) -> Request {
         let parts = self.agent.parts();
-        let messages = ledger
-            .run(self.run)
-            .map(|run| Arc::clone(run.state.window().messages()));
+        let messages = ledger.run(self.run).map(|run| Arc::clone(run.state.window().messages()));
         let tools = match &ask.tools {
             ToolSelection::All => Arc::clone(parts.tools.specs()),
             ToolSelection::None => Arc::default(),
@@ -214,11 +203,7 @@ impl Driver {
         completion: Completion,
         began: Instant,
     ) -> Result<Arc<Message>, StoreError> {
-        let Completion {
-            mut message,
-            mut usage,
-            stop,
-        } = completion;
+        let Completion { mut message, mut usage, stop } = completion;
         if let Some(price) = model.price() {
             usage.cost_microusd = price.cost_microusd(&usage);
         }
@@ -254,11 +239,7 @@ impl Driver {
             };
             (dropped, old)
         };
-        let summary = if old.is_empty() {
-            None
-        } else {
-            self.summarize(model, old).await
-        };
+        let summary = if old.is_empty() { None } else { self.summarize(model, old).await };
         self.append(Event::MemoryTrimmed { dropped, summary })
     }
 
@@ -271,10 +252,7 @@ impl Driver {
         let request = Request {
             system: Some(Arc::from(SUMMARIZE)),
             messages: Arc::new(vec![Arc::new(Message::user(transcript(&messages)))]),
-            options: Options {
-                tool_choice: ToolChoice::None,
-                ..Options::default()
-            },
+            options: Options { tool_choice: ToolChoice::None, ..Options::default() },
             ..Request::default()
         };
         let mut stream = model.ask(request);
@@ -292,25 +270,18 @@ impl Driver {
         let text = answer.finish().message.text();
         let text = text.trim();
         (!text.is_empty()).then(|| {
-            Arc::new(Message::user(format!(
-                "Summary of the conversation before this:\n{text}"
-            )))
+            Arc::new(Message::user(format!("Summary of the conversation before this:\n{text}")))
         })
     }
 
     /// Drop half of the prompt for a model that found it too long; `false` if nothing may go.
     fn halve_prompt(&self) -> Result<bool, StoreError> {
         let mut ledger = self.shared.ledger();
-        let half = ledger
-            .run(self.run)
-            .and_then(|run| run.state.window().half());
+        let half = ledger.run(self.run).and_then(|run| run.state.window().half());
         let Some(dropped) = half else {
             return Ok(false);
         };
-        let event = Event::MemoryTrimmed {
-            dropped,
-            summary: None,
-        };
+        let event = Event::MemoryTrimmed { dropped, summary: None };
         self.shared.append_locked(&mut ledger, self.run, event)?;
         Ok(true)
     }
@@ -329,12 +300,7 @@ fn transcript(messages: &[Arc<Message>]) -> String {
                 Part::Text { text } => text.clone(),
                 Part::ToolCall(call) => format!("calls {} {}", call.name, call.arguments),
                 Part::ToolResult(result) => {
-                    format!(
-                        "{} gave ({}): {}",
-                        result.name,
-                        result.status,
-                        result.prompt_text()
-                    )
+                    format!("{} gave ({}): {}", result.name, result.status, result.prompt_text())
                 }
                 Part::Data { value } => value.to_string(),
                 Part::Reasoning { .. } | Part::File { .. } => continue,
@@ -362,11 +328,7 @@ fn failure(model: &Arc<dyn Model>, error: &ModelError, attempts: u32) -> Outcome
         ErrorClass::Authentication => FailureCause::Authentication,
         _ => FailureCause::Model,
     };
-    let tries = if attempts > 1 {
-        format!(" after {attempts} tries")
-    } else {
-        String::new()
-    };
+    let tries = if attempts > 1 { format!(" after {attempts} tries") } else { String::new() };
     let error = format!("{}: {}{tries}: {error}", model.name(), error.class);
     Outcome::Failed { error, cause }
 }

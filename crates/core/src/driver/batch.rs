@@ -84,21 +84,13 @@ impl Driver {
     /// The calls of the batch, or `None` when it is complete.
     fn open_calls(&self) -> Option<Vec<CallState>> {
         let ledger = self.shared.ledger();
-        ledger
-            .run(self.run)?
-            .state
-            .batch()
-            .map(|batch| batch.calls().to_vec())
+        ledger.run(self.run)?.state.batch().map(|batch| batch.calls().to_vec())
     }
 
     /// Decide what happens to a new call: it is wrong, refused, asked about, or runs.
     async fn look_at(&self, state: &CallState) -> Result<Triage, StoreError> {
         let Some(tool) = self.agent.tools().get(&state.call.name).cloned() else {
-            return self.refuse(
-                &state.call,
-                ToolStatus::Invalid,
-                self.no_such_tool(&state.call),
-            );
+            return self.refuse(&state.call, ToolStatus::Invalid, self.no_such_tool(&state.call));
         };
         let mut call = state.call.clone();
         let mut changed = state.changed;
@@ -123,25 +115,14 @@ impl Driver {
                 let granted = self.shared.ledger().is_granted(&call.name);
                 match self.agent.policy().verdict(spec, &call.arguments, granted) {
                     Verdict::Allow => {
-                        return Ok(Triage::Runs(Cleared {
-                            call,
-                            tool,
-                            changed,
-                        }));
+                        return Ok(Triage::Runs(Cleared { call, tool, changed }));
                     }
                     Verdict::Deny { reason } => return self.forbid(&call, &reason),
-                    Verdict::Ask { reason } => InquiryKind::Approval {
-                        call: call.clone(),
-                        reason,
-                    },
+                    Verdict::Ask { reason } => InquiryKind::Approval { call: call.clone(), reason },
                 }
             }
         };
-        let inquiry = Inquiry {
-            id: call.id.clone(),
-            run: self.run,
-            kind,
-        };
+        let inquiry = Inquiry { id: call.id.clone(), run: self.run, kind };
         self.append(Event::ExternalAction { inquiry })?;
         Ok(Triage::Written)
     }
@@ -161,11 +142,7 @@ impl Driver {
         {
             return self.forbid(&call, &reason);
         }
-        Ok(Triage::Runs(Cleared {
-            call,
-            tool,
-            changed: state.changed,
-        }))
+        Ok(Triage::Runs(Cleared { call, tool, changed: state.changed }))
     }
 
     fn forbid(&self, call: &ToolCall, reason: &str) -> Result<Triage, StoreError> {
@@ -184,20 +161,13 @@ impl Driver {
     }
 
     fn no_such_tool(&self, call: &ToolCall) -> String {
-        let names: Vec<&str> = self
-            .agent
-            .tools()
-            .specs()
-            .iter()
-            .map(|spec| spec.name.as_str())
-            .collect();
+        let names: Vec<&str> =
+            self.agent.tools().specs().iter().map(|spec| spec.name.as_str()).collect();
         match names.as_slice() {
             [] => format!("There is no tool {}; there are no tools at all.", call.name),
-            names => format!(
-                "There is no tool {}. The tools are: {}.",
-                call.name,
-                names.join(", ")
-            ),
+            names => {
+                format!("There is no tool {}. The tools are: {}.", call.name, names.join(", "))
+            }
         }
     }
 
@@ -235,11 +205,7 @@ impl Driver {
     /// Write the result that the state holds for a call.
     fn write_settled(&self, id: &CallId) -> Result<(), StoreError> {
         let calls = self.open_calls().unwrap_or_default();
-        match calls
-            .into_iter()
-            .find(|state| state.call.id == *id)
-            .map(|state| state.phase)
-        {
+        match calls.into_iter().find(|state| state.call.id == *id).map(|state| state.phase) {
             Some(Phase::Settled(result)) => self.ended(result, 0),
             _ => Ok(()),
         }
@@ -248,12 +214,7 @@ impl Driver {
     /// Run calls side by side. Their start is on record before they run.
     async fn execute(&self, group: Vec<Cleared>) -> Result<(), StoreError> {
         let mut must_flush = false;
-        for Cleared {
-            call,
-            tool,
-            changed,
-        } in &group
-        {
+        for Cleared { call, tool, changed } in &group {
             let effect = tool.spec().effect;
             must_flush |= effect != Effect::Pure;
             self.append(Event::ToolStarted {
@@ -293,12 +254,7 @@ impl Driver {
             cancel: stop.clone(),
             results: Arc::new(Results(Arc::clone(&self.shared))),
         };
-        let ToolCall {
-            id: call_id,
-            name,
-            arguments,
-            ..
-        } = call;
+        let ToolCall { id: call_id, name, arguments, .. } = call;
         let work = AssertUnwindSafe(tool.call(arguments, context)).catch_unwind();
         tokio::pin!(work);
         let timeout = tool.spec().timeout;
@@ -337,12 +293,7 @@ impl Driver {
                 (status, content)
             }
         };
-        ToolResult {
-            call_id,
-            name,
-            status,
-            content,
-        }
+        ToolResult { call_id, name, status, content }
     }
 
     async fn after_tool(&self, result: ToolResult) -> Result<Arc<ToolResult>, StoreError> {
@@ -352,10 +303,7 @@ impl Driver {
                 Ok(None) => {}
                 Ok(Some(content)) => {
                     let call_id = result.call_id.clone();
-                    result = Arc::new(ToolResult {
-                        content,
-                        ..ToolResult::clone(&result)
-                    });
+                    result = Arc::new(ToolResult { content, ..ToolResult::clone(&result) });
                     self.hook_answered(&hook, HookChange::PostTool { call_id })?;
                 }
                 Err(error) => self.hook_failed(&hook, "post_tool", &error.0)?,
@@ -382,10 +330,7 @@ fn first_group(ready: Vec<Cleared>) -> Vec<Cleared> {
     if ready.first().is_some_and(acts) {
         return ready.into_iter().take(1).collect();
     }
-    ready
-        .into_iter()
-        .take_while(|cleared| !acts(cleared))
-        .collect()
+    ready.into_iter().take_while(|cleared| !acts(cleared)).collect()
 }
 
 fn check(tool: &dyn Tool, arguments: &Value) -> Result<(), String> {
@@ -409,19 +354,11 @@ fn check(tool: &dyn Tool, arguments: &Value) -> Result<(), String> {
 
 /// The question that a call to a person's tool asks.
 fn question(call: &ToolCall) -> InquiryKind {
-    let text = call
-        .arguments
-        .get("question")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let text = call.arguments.get("question").and_then(Value::as_str).unwrap_or_default();
     let choices = call.arguments.get("choices").and_then(Value::as_array);
     let choices = choices.into_iter().flatten().filter_map(Value::as_str);
     InquiryKind::Question {
-        text: if text.is_empty() {
-            call.arguments.to_string()
-        } else {
-            text.to_owned()
-        },
+        text: if text.is_empty() { call.arguments.to_string() } else { text.to_owned() },
         choices: choices.map(str::to_owned).collect(),
     }
 }

@@ -26,29 +26,22 @@ impl Driver {
             } else {
                 driver.begin(Arc::new(input)).await?;
             }
-            drivers.push(driver);
+            drivers.push((key, driver));
         }
         let mut running: FuturesUnordered<_> = drivers
             .iter()
-            .map(|driver| async move { (driver.run, driver.drive_or_recall().await) })
+            .map(|(key, driver)| async move { (key, driver.run, driver.drive_or_recall().await) })
             .collect();
         let mut waits = false;
-        while let Some((child, outcome)) = running.next().await {
+        while let Some((key, child, outcome)) = running.next().await {
             let outcome = outcome?;
             if matches!(outcome, Outcome::InputRequired { .. }) {
                 waits = true;
                 continue;
             }
-            let message = self
-                .shared
-                .ledger()
-                .run(child)
-                .and_then(|run| run.state.last_message().cloned());
-            self.append(Event::ChildReplied {
-                child,
-                outcome,
-                message,
-            })?;
+            let message =
+                self.shared.ledger().run(child).and_then(|run| run.state.last_message().cloned());
+            self.append(Event::ChildReplied { child, key: key.clone(), outcome, message })?;
         }
         if waits && !self.cancel.is_cancelled() {
             return Ok(Progress::End(self.input_required()));
@@ -62,28 +55,20 @@ impl Driver {
             return Ok(None);
         };
         let mut ledger = self.shared.ledger();
-        let known = ledger
-            .run(self.run)
-            .and_then(|run| run.children.get(key).copied());
+        let known = ledger.run(self.run).and_then(|run| run.children.get(key).copied());
         if known.is_some() {
             return Ok(known);
         }
         let child = ledger.next_run();
-        let event = Event::ChildStarted {
-            child,
-            key: key.to_owned(),
-            agent: agent.name().to_owned(),
-        };
+        let event =
+            Event::ChildStarted { child, key: key.to_owned(), agent: agent.name().to_owned() };
         self.shared.append_locked(&mut ledger, self.run, event)?;
         Ok(Some(child))
     }
 
     /// Whether the parent has not heard the end of this run's last task.
     fn owes_a_reply(&self) -> bool {
-        self.shared
-            .ledger()
-            .run(self.run)
-            .is_some_and(|run| run.tasks > run.replies)
+        self.shared.ledger().run(self.run).is_some_and(|run| run.tasks > run.replies)
     }
 
     /// Drive the turn under way, or recall how it ended.
@@ -91,8 +76,7 @@ impl Driver {
         let ended = {
             let ledger = self.shared.ledger();
             let run = ledger.run(self.run);
-            run.filter(|run| !run.state.is_open())
-                .and_then(|run| run.state.outcome().cloned())
+            run.filter(|run| !run.state.is_open()).and_then(|run| run.state.outcome().cloned())
         };
         match ended {
             Some(outcome) => Ok(outcome),

@@ -63,10 +63,7 @@ impl Session {
                     error @ (SessionError::NotPending { .. } | SessionError::DoesNotFit { .. }),
                 ) => {
                     let data = json!({"id": id, "error": error.to_string()});
-                    let note = Event::Note {
-                        topic: "input_refused".into(),
-                        data,
-                    };
+                    let note = Event::Note { topic: "input_refused".into(), data };
                     self.shared.append(RunId::ROOT, note)?;
                     Ok(())
                 }

@@ -46,13 +46,7 @@ pub struct Events {
 impl Events {
     pub(super) fn new(shared: Arc<Shared>, receiver: broadcast::Receiver<Live>, from: u64) -> Self {
         let behind = from < shared.ledger().next_seq;
-        Self {
-            shared,
-            receiver,
-            next_seq: from,
-            behind,
-            caught_up: VecDeque::new(),
-        }
+        Self { shared, receiver, next_seq: from, behind, caught_up: VecDeque::new() }
     }
 
     /// The next event. It waits until there is one.

@@ -102,9 +102,7 @@ impl Ledger {
 
     /// A run and those above it, the root last.
     pub(crate) fn with_ancestors(&self, id: RunId) -> impl Iterator<Item = &Run> {
-        std::iter::successors(self.run(id), |run| {
-            run.parent.and_then(|parent| self.run(parent))
-        })
+        std::iter::successors(self.run(id), |run| run.parent.and_then(|parent| self.run(parent)))
     }
 
     /// Take in the next entry.
@@ -127,8 +125,7 @@ impl Ledger {
                 }
             }
             Event::AgentMessage { message, usage, .. } => {
-                self.call_ids
-                    .extend(message.tool_calls().map(|call| call.id.clone()));
+                self.call_ids.extend(message.tool_calls().map(|call| call.id.clone()));
                 let mut at = Some(entry.run);
                 while let Some(run) = at.and_then(|id| self.run_mut(id)) {
                     let spent = run.state.spent_mut();
@@ -137,18 +134,13 @@ impl Ledger {
                     at = run.parent;
                 }
             }
-            Event::ExternalActionResult {
-                id,
-                answer: Answer::ApproveAlways,
-                ..
-            } => {
-                let tool = self
-                    .pending()
-                    .find(|inquiry| inquiry.id == *id)
-                    .and_then(|inquiry| match &inquiry.kind {
+            Event::ExternalActionResult { id, answer: Answer::ApproveAlways, .. } => {
+                let tool = self.pending().find(|inquiry| inquiry.id == *id).and_then(|inquiry| {
+                    match &inquiry.kind {
                         InquiryKind::Approval { call, .. } => Some(call.name.clone()),
                         _ => None,
-                    });
+                    }
+                });
                 self.grants.extend(tool);
             }
             // A resumed process took up all runs, not the one that the entry stands in.

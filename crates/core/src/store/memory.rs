@@ -38,10 +38,7 @@ impl MemoryStore {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
-        self.shared
-            .sessions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(
@@ -129,13 +126,7 @@ impl Store for MemoryStore {
     ) -> BoxFuture<'_, Result<Vec<Arc<Entry>>, StoreError>> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         now(self.with(session, |kept| {
-            Ok(kept
-                .entries
-                .iter()
-                .skip(from)
-                .take(limit)
-                .cloned()
-                .collect())
+            Ok(kept.entries.iter().skip(from).take(limit).cloned().collect())
         }))
     }
 
@@ -143,10 +134,7 @@ impl Store for MemoryStore {
         &self,
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
-        now(Ok(self
-            .sessions()
-            .get(session)
-            .map(|kept| kept.summary.clone())))
+        now(Ok(self.sessions().get(session).map(|kept| kept.summary.clone())))
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
@@ -155,23 +143,9 @@ impl Store for MemoryStore {
             .sessions()
             .values()
             .map(|kept| &kept.summary)
-            .filter(|summary| {
-                query
-                    .before
-                    .is_none_or(|before| summary.updated_at < before)
-            })
-            .filter(|summary| {
-                query
-                    .agent
-                    .as_ref()
-                    .is_none_or(|agent| *agent == summary.agent)
-            })
-            .filter(|summary| {
-                query
-                    .status
-                    .as_ref()
-                    .is_none_or(|status| *status == summary.status)
-            })
+            .filter(|summary| query.before.is_none_or(|before| summary.updated_at < before))
+            .filter(|summary| query.agent.as_ref().is_none_or(|agent| *agent == summary.agent))
+            .filter(|summary| query.status.as_ref().is_none_or(|status| *status == summary.status))
             .cloned()
             .collect();
         found.sort_by(|a, b| (b.updated_at, &b.id).cmp(&(a.updated_at, &a.id)));
@@ -184,12 +158,8 @@ impl Store for MemoryStore {
         prefix: &str,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        let mut found: Vec<SessionId> = self
-            .sessions()
-            .keys()
-            .filter(|id| id.as_str().starts_with(prefix))
-            .cloned()
-            .collect();
+        let mut found: Vec<SessionId> =
+            self.sessions().keys().filter(|id| id.as_str().starts_with(prefix)).cloned().collect();
         found.sort();
         found.truncate(limit);
         now(Ok(found))
@@ -207,10 +177,7 @@ impl Store for MemoryStore {
         let id = session.clone();
         now(self.with(session, move |kept| {
             if kept.claimed {
-                return Err(StoreError::Busy {
-                    session: id,
-                    owner: "this process".into(),
-                });
+                return Err(StoreError::Busy { session: id, owner: "this process".into() });
             }
             kept.claimed = true;
             Ok(Claim::new(move || {
