@@ -99,7 +99,10 @@ impl Config {
         let Layers { mut tree, mut problems, .. } = layers;
         tree.fill_named(Self::SPEC);
         relations::fill_in(&mut tree, sources, &mut problems);
-        relations::check(&tree, &sources.vocabulary, &mut problems);
+        let mut more = Vec::new();
+        relations::check(&tree, &sources.vocabulary, &mut more);
+        more.retain(|problem| !follows_from(problem, &problems));
+        problems.append(&mut more);
         if !problems.is_empty() {
             return Err(ConfigError { problems });
         }
@@ -116,6 +119,17 @@ impl Config {
             })),
         }
     }
+}
+
+/// Whether a relation may be broken only because a file or a key of the section was left out as
+/// wrong. That is said already; the person would mend it twice.
+fn follows_from(problem: &Problem, earlier: &[Problem]) -> bool {
+    earlier.iter().any(|earlier| match earlier.key.strip_prefix(&problem.key) {
+        Some(rest) => rest.is_empty() || rest.starts_with('.'),
+        None => {
+            earlier.key.is_empty() && matches!(earlier.origin, Origin::User(_) | Origin::Project(_))
+        }
+    })
 }
 
 /// The layers so far.

@@ -225,6 +225,16 @@ fn everything_wrong_in_all_layers_is_said_at_once_from_top_to_bottom() {
 }
 
 #[test]
+fn what_only_follows_from_another_mistake_is_not_said_again() {
+    let unread = house().user("[agents.reviewer").project("agent = 'reviewer'").errors();
+    assert_eq!(unread.len(), 1, "{unread:#?}");
+    let misspelt = problem("[providers.lab]\nbase_url = 'localhost'");
+    assert!(misspelt.starts_with("duologue.toml:2: providers.lab.base_url: "), "{misspelt}");
+    let both = house().project("agent = 'nobody'\nmodle = 'x/y'").errors();
+    assert_eq!(both.len(), 2, "{both:#?}");
+}
+
+#[test]
 fn rivals_in_one_layer_are_refused() {
     let expected = "duologue.toml:3: memory.window_messages: not together with window_tokens \
                     (duologue.toml:2): keep one of them";
