@@ -165,7 +165,7 @@ impl Checker<'_> {
                 }
                 Err(unknown_word(words, &text))
             }
-            Kind::Model if self.vocabulary.models.contains(&text) => Ok(text),
+            Kind::Model if self.vocabulary.is_model_word(&text) => Ok(text),
             Kind::Model => match text.split_once('/') {
                 Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(text),
                 _ => {

@@ -114,10 +114,11 @@ pub(crate) fn check(tree: &Table, vocabulary: &Vocabulary, problems: &mut Vec<Pr
     let each = agents.tables.iter();
     models.extend(each.map(|(name, agent)| (vec!["agents", name.as_str(), "model"], agent)));
     for (key, table) in models {
-        let leaf = table.leaves.get("model");
-        let Some((leaf, (provider, _))) =
-            leaf.and_then(|leaf| Some((leaf, leaf.text()?.split_once('/')?)))
-        else {
+        let Some(leaf) = table.leaves.get("model") else {
+            continue;
+        };
+        let model = leaf.text().filter(|model| !vocabulary.is_model_word(model));
+        let Some((provider, _)) = model.and_then(|model| model.split_once('/')) else {
             continue;
         };
         let known = vocabulary.providers.iter().chain(providers.tables.keys());

@@ -52,7 +52,8 @@ pub(crate) struct Vocabulary {
     pub(crate) behaviors: Vec<String>,
     /// The providers that need no section. Empty: providers are not checked.
     pub(crate) providers: Vec<String>,
-    /// Words that stand for a model as they are, without a provider, such as `demo`.
+    /// Words that stand for a model as they are, without a provider, such as `demo`. One that ends
+    /// in `:` wants something behind it, such as a file.
     pub(crate) models: Vec<String>,
     /// Whether a text is a permission rule; the error says what is wrong.
     pub(crate) check_rule: fn(&str) -> Result<(), String>,
@@ -67,6 +68,16 @@ impl Default for Vocabulary {
             models: Vec::new(),
             check_rule,
         }
+    }
+}
+
+impl Vocabulary {
+    /// Whether a text stands for a model by itself, without a provider.
+    pub(crate) fn is_model_word(&self, text: &str) -> bool {
+        self.models.iter().any(|word| match text.strip_prefix(word.as_str()) {
+            Some(rest) => rest.is_empty() != word.ends_with(':'),
+            None => false,
+        })
     }
 }
 

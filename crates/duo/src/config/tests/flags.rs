@@ -13,8 +13,17 @@ fn a_flag_sets_its_key_and_is_named_as_the_origin() {
     assert_eq!(config.model.as_deref(), Some("openai/gpt"));
     assert_eq!(config.permissions.allow, ["shell(ls*)", "read_file"]);
     assert_eq!(house.from("model"), "--model");
-    let demo = super::house().flag("--model", "model", "demo").config();
-    assert_eq!(demo.model.as_deref(), Some("demo"));
+}
+
+#[test]
+fn some_words_are_models_without_a_provider() {
+    for word in ["demo", "script:a.yaml", "script:/tmp/a.yaml"] {
+        let config = house().flag("--model", "model", word).config();
+        assert_eq!(config.model.as_deref(), Some(word));
+    }
+    for word in ["demos", "script:", "script"] {
+        assert_eq!(house().flag("--model", "model", word).errors().len(), 1, "{word}");
+    }
 }
 
 #[test]

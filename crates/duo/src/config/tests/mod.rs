@@ -37,7 +37,7 @@ fn house() -> House {
                 .map(String::from)
                 .to_vec(),
             providers: ["anthropic", "openai", "ollama"].map(String::from).to_vec(),
-            models: vec!["demo".into()],
+            models: vec!["demo".into(), "script:".into()],
             ..Vocabulary::default()
         },
     };
