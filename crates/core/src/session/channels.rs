@@ -36,7 +36,7 @@ impl Session {
             let turn = self.take(input);
             tokio::pin!(turn);
             let mut ended = false;
-            while !ended || events.position() < self.shared.ledger().next_seq {
+            while !ended || !events.is_caught_up() {
                 tokio::select! {
                     done = &mut turn, if !ended => {
                         done?;

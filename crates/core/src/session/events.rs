@@ -74,9 +74,9 @@ impl Events {
         }
     }
 
-    /// The sequence number of the next entry that it will hear.
-    pub(super) fn position(&self) -> u64 {
-        self.next_seq
+    /// Whether it has heard every entry that was written so far.
+    pub fn is_caught_up(&self) -> bool {
+        self.next_seq >= self.shared.ledger().next_seq
     }
 
     async fn catch_up(&mut self) -> Result<(), StoreError> {

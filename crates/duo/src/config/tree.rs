@@ -93,6 +93,7 @@ impl Table {
         }
     }
 
+    #[cfg(test)]
     /// The value at a path.
     pub(crate) fn leaf(&self, path: &[&str]) -> Option<&Leaf> {
         let (name, sections) = path.split_last()?;

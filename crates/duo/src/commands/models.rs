@@ -1,0 +1,72 @@
+//! `duo models`: what can be asked.
+
+use std::io::Write;
+
+use duologue_models::KeyStatus;
+use serde_json::json;
+
+use crate::{
+    cli::Models,
+    exit::Exit,
+    failure::Done,
+    house::{House, NO_MODEL},
+    terminal::Style,
+};
+
+pub(crate) async fn models(house: &House, args: Models) -> Done {
+    let providers = house.providers.available();
+    let reached = house.providers.reachable().await;
+    let chosen = house.plan().ok().map(|plan| plan.model);
+    let state = |name: &str, key: &KeyStatus| match key {
+        KeyStatus::Set { variable } => (Style::Good, format!("key in {variable}")),
+        KeyStatus::Missing { variables } => {
+            (Style::Dim, format!("no key; set {}", variables.join(" or ")))
+        }
+        KeyStatus::NotNeeded => match reached.iter().find(|site| site.provider == name) {
+            None => (Style::Good, "needs no key".to_owned()),
+            Some(site) => match &site.models {
+                Ok(models) => (Style::Good, format!("{} models", models.len())),
+                Err(error) => (Style::Dim, format!("not reachable: {error}")),
+            },
+        },
+    };
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let list: Vec<_> = providers
+            .iter()
+            .map(|provider| {
+                let site = reached.iter().find(|site| site.provider == provider.name);
+                json!({
+                    "provider": provider.name,
+                    "wire": provider.wire.to_string(),
+                    "base_url": provider.base_url,
+                    "state": state(&provider.name, &provider.key).1,
+                    "models": site.and_then(|site| site.models.as_ref().ok()),
+                })
+            })
+            .collect();
+        let whole = json!({"model": chosen, "providers": list});
+        writeln!(out, "{}", serde_json::to_string_pretty(&whole)?)?;
+        return Ok(Exit::Completed);
+    }
+    let paint = house.paint;
+    match &chosen {
+        Some(model) => writeln!(out, "in use: {}\n", paint.text(Style::Bold, model))?,
+        None => writeln!(out, "{NO_MODEL}\n")?,
+    }
+    for provider in &providers {
+        let (style, text) = state(&provider.name, &provider.key);
+        let name = format!("{:<18}", format!("{}/…", provider.name));
+        let place = paint.text(Style::Dim, &provider.base_url);
+        writeln!(out, "{} {}  {place}", paint.text(Style::Bold, name), paint.text(style, text))?;
+        let site = reached.iter().find(|site| site.provider == provider.name);
+        for model in site.and_then(|site| site.models.as_ref().ok()).into_iter().flatten() {
+            writeln!(out, "  {model}")?;
+        }
+    }
+    let words = "demo               a script with real tools, no model";
+    writeln!(out, "{words}")?;
+    writeln!(out, "script:FILE        a script of your own (YAML or JSON)")?;
+    writeln!(out, "replay:FILE        answers recorded with --record")?;
+    Ok(Exit::Completed)
+}

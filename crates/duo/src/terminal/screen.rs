@@ -1,0 +1,204 @@
+//! The screen: a session's live events as a person follows them.
+
+use std::io::{self, IsTerminal, Write};
+
+use duologue_core::{Delta, Entry, Event, Live, Message, RunId};
+
+use super::{Paint, Style, call_line, entry_line, outcome_line};
+
+/// Where and how a session is shown.
+pub(crate) struct Screen {
+    kind: Kind,
+    paint: Paint,
+    /// The piece of text that is being streamed, if any.
+    open: Option<Open>,
+    /// Whether the current answer was already shown while it streamed.
+    streamed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A person at a terminal.
+    Terminal,
+    /// Standard output is for the answer alone; the work goes to standard error if wanted.
+    Piped { verbose: bool },
+    /// Journal entries as lines of JSON.
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    Thought,
+    Text,
+}
+
+impl Screen {
+    /// A screen for a command's output.
+    pub(crate) fn new(paint: Paint, json: bool, verbose: bool) -> Self {
+        let kind = if json {
+            Kind::Json
+        } else if io::stdout().is_terminal() {
+            Kind::Terminal
+        } else {
+            Kind::Piped { verbose }
+        };
+        Self { kind, paint, open: None, streamed: false }
+    }
+
+    /// Whether a person can be asked here.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.kind == Kind::Terminal && io::stdin().is_terminal()
+    }
+
+    /// Whether a person reads along.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.kind == Kind::Terminal
+    }
+
+    /// How it paints.
+    pub(crate) fn paint(&self) -> Paint {
+        self.paint
+    }
+
+    /// Show what happened.
+    pub(crate) fn show(&mut self, live: &Live) -> io::Result<()> {
+        match (self.kind, live) {
+            (Kind::Json, Live::Entry(entry)) => json_line(entry),
+            (Kind::Json, _) => Ok(()),
+            (Kind::Piped { verbose }, Live::Entry(entry)) => self.piped(entry, verbose),
+            (Kind::Piped { .. }, _) => Ok(()),
+            (Kind::Terminal, Live::Entry(entry)) => self.entry(entry),
+            (Kind::Terminal, Live::Delta { run, delta }) => self.delta(*run, delta),
+            (Kind::Terminal, Live::Restart { .. }) => {
+                self.close()?;
+                self.streamed = false;
+                Ok(())
+            }
+        }
+    }
+
+    /// A line besides the conversation.
+    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
+        self.close()?;
+        match self.kind {
+            Kind::Terminal => writeln!(io::stdout(), "{text}"),
+            Kind::Piped { .. } | Kind::Json => writeln!(io::stderr(), "{text}"),
+        }
+    }
+
+    fn delta(&mut self, run: RunId, delta: &Delta) -> io::Result<()> {
+        let (kind, text) = match delta {
+            Delta::Reasoning(text) => (Open::Thought, text),
+            Delta::Text(text) => (Open::Text, text),
+            _ => return Ok(()),
+        };
+        if text.is_empty() {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        if self.open != Some(kind) {
+            if self.open.is_some() {
+                writeln!(out, "{}", self.paint.stop())?;
+            }
+            let is_aside = kind == Open::Thought || run != RunId::ROOT;
+            write!(out, "{}", if is_aside { self.paint.start(Style::Dim) } else { "" })?;
+            self.open = Some(kind);
+        }
+        self.streamed = true;
+        write!(out, "{}", visible(text))?;
+        out.flush()
+    }
+
+    /// End the line that is being streamed.
+    fn close(&mut self) -> io::Result<()> {
+        if self.open.take().is_some() {
+            writeln!(io::stdout(), "{}", self.paint.stop())?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        let shown = match &entry.event {
+            // What was typed is on the screen already.
+            Event::UserRequest { .. } if entry.run == RunId::ROOT => None,
+            Event::AgentMessage { message, .. } => {
+                self.close()?;
+                let streamed = std::mem::take(&mut self.streamed);
+                self.message(message, entry.run, streamed)
+            }
+            Event::AgentResponseEnd { outcome, .. } if entry.run == RunId::ROOT => {
+                outcome_line(self.paint, outcome)
+            }
+            _ => entry_line(self.paint, entry),
+        };
+        if let Some(text) = shown {
+            self.close()?;
+            writeln!(io::stdout(), "{text}")?;
+        }
+        Ok(())
+    }
+
+    /// What of a message is still to be shown when it is whole.
+    fn message(&self, message: &Message, run: RunId, streamed: bool) -> Option<String> {
+        let mut lines = Vec::new();
+        if !streamed {
+            let thought = message.reasoning();
+            if !thought.trim().is_empty() {
+                lines.push(self.paint.text(Style::Dim, visible(thought.trim())));
+            }
+            let text = message.text();
+            if !text.trim().is_empty() {
+                lines.push(visible(text.trim()));
+            }
+        }
+        lines.extend(message.tool_calls().map(|call| call_line(self.paint, call)));
+        if lines.is_empty() {
+            return None;
+        }
+        let bar = if run == RunId::ROOT { "" } else { "│ " };
+        Some(lines.iter().map(|line| format!("{bar}{line}")).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn piped(&mut self, entry: &Entry, verbose: bool) -> io::Result<()> {
+        if !verbose {
+            return Ok(());
+        }
+        let text = match &entry.event {
+            Event::AgentMessage { message, .. } => self.message(message, entry.run, false),
+            Event::AgentResponseEnd { outcome, .. } if entry.run == RunId::ROOT => {
+                outcome_line(self.paint, outcome)
+            }
+            _ => entry_line(self.paint, entry),
+        };
+        match text {
+            Some(text) => writeln!(io::stderr(), "{text}"),
+            None => Ok(()),
+        }
+    }
+
+    /// The answer, for whoever reads standard output.
+    pub(crate) fn answer(&mut self, text: &str) -> io::Result<()> {
+        match self.kind {
+            // It was shown while it streamed, or as entries.
+            Kind::Terminal | Kind::Json => Ok(()),
+            Kind::Piped { .. } => {
+                let mut out = io::stdout().lock();
+                writeln!(out, "{}", text.trim_end())?;
+                out.flush()
+            }
+        }
+    }
+}
+
+/// Print an entry as a line of JSON.
+pub(crate) fn json_line(entry: &Entry) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, entry)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// A text without what could steer the terminal: a model's words are not commands.
+fn visible(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
