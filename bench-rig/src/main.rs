@@ -53,10 +53,7 @@ impl Rig {
                 .tool(LookUp)
                 .build()
         };
-        Ok(Self {
-            free: agent(Pace::Free),
-            held: agent(Pace::Held),
-        })
+        Ok(Self { free: agent(Pace::Free), held: agent(Pace::Held) })
     }
 }
 

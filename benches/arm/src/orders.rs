@@ -61,9 +61,7 @@ impl Pace {
 
     /// The pace that a model's name asks for.
     pub fn of_model(name: &str) -> Option<Self> {
-        [Self::Free, Self::Held]
-            .into_iter()
-            .find(|pace| pace.model() == name)
+        [Self::Free, Self::Held].into_iter().find(|pace| pace.model() == name)
     }
 
     fn word(self) -> &'static str {

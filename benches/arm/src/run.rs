@@ -35,10 +35,7 @@ pub struct FirstEvent {
 
 impl FirstEvent {
     fn awaited() -> Self {
-        Self {
-            started: Instant::now(),
-            after: None,
-        }
+        Self { started: Instant::now(), after: None }
     }
 
     /// An event came; only the first one counts.
@@ -64,10 +61,7 @@ pub struct Report {
 }
 
 /// Carry out the orders in a runtime of its own and print the report.
-#[allow(
-    clippy::print_stdout,
-    reason = "the report is the product of an arm's process"
-)]
+#[allow(clippy::print_stdout, reason = "the report is the product of an arm's process")]
 pub fn run<A: Arm>(arm: impl FnOnce(&Orders) -> Result<A>, orders: &Orders) -> Result<()> {
     raise_open_files()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

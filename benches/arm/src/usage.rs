@@ -22,11 +22,7 @@ impl Usage {
     pub fn now() -> Result<Self> {
         let usage = getrusage(UsageWho::RUSAGE_SELF).context("getrusage")?;
         // Linux counts kilobytes here, Apple's systems bytes.
-        let unit = if cfg!(target_vendor = "apple") {
-            1
-        } else {
-            1024
-        };
+        let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
         Ok(Self {
             cpu: duration(usage.user_time()) + duration(usage.system_time()),
             peak_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * unit,

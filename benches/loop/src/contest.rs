@@ -73,11 +73,7 @@ pub(crate) fn hold(plan: &Plan) -> Result<()> {
 
 impl Score {
     fn new(contender: &Contender) -> Self {
-        Self {
-            name: contender.name.clone(),
-            reports: Vec::new(),
-            request_bytes: 0.0,
-        }
+        Self { name: contender.name.clone(), reports: Vec::new(), request_bytes: 0.0 }
     }
 }
 

@@ -71,10 +71,7 @@ pub(crate) fn serve(held: usize) -> Result<()> {
         .block_on(listen(held))
 }
 
-#[allow(
-    clippy::print_stdout,
-    reason = "the harness reads the port and the counts here"
-)]
+#[allow(clippy::print_stdout, reason = "the harness reads the port and the counts here")]
 async fn listen(held: usize) -> Result<()> {
     let socket = TcpSocket::new_v4()?;
     socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
@@ -113,10 +110,7 @@ async fn listen(held: usize) -> Result<()> {
     Ok(())
 }
 
-#[allow(
-    clippy::print_stderr,
-    reason = "the only place to say why a request was refused"
-)]
+#[allow(clippy::print_stderr, reason = "the only place to say why a request was refused")]
 async fn converse(server: Arc<Server>, mut stream: TcpStream) {
     let mut buffer = BytesMut::with_capacity(4 * 1024);
     loop {
@@ -158,9 +152,7 @@ async fn exchange(server: &Server, stream: &mut TcpStream, buffer: &mut BytesMut
     buffer.advance(frame.head);
     let body = buffer.split_to(frame.body);
     let asked = request::read(&body).map_err(anyhow::Error::msg)?;
-    server
-        .request_bytes
-        .fetch_add(body.len() as u64, Ordering::Relaxed);
+    server.request_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
     drop(body);
 
     if answer(server, stream, asked).await? == Sent::Whole {
@@ -177,10 +169,7 @@ enum Sent {
 }
 
 async fn answer(server: &Server, stream: &mut TcpStream, asked: Asked) -> Result<Sent> {
-    let pieces = server
-        .script
-        .answer(asked.turn, asked.usage)
-        .context("there is no such turn")?;
+    let pieces = server.script.answer(asked.turn, asked.usage).context("there is no such turn")?;
     let held = asked.pace == Pace::Held && asked.turn == TOOL_TURNS;
     if stream.write_all(HEAD).await.is_err() {
         return Ok(Sent::Partly);

@@ -48,10 +48,7 @@ impl FromStr for Extra {
             .split_once('=')
             .filter(|(name, program)| !name.is_empty() && !program.is_empty())
             .ok_or("expected NAME=PROGRAM, such as rig=target/release/bench-rig")?;
-        Ok(Self {
-            name: name.to_owned(),
-            program: program.into(),
-        })
+        Ok(Self { name: name.to_owned(), program: program.into() })
     }
 }
 

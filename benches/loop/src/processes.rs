@@ -51,12 +51,7 @@ impl Contender {
             .stderr(Stdio::inherit())
             .output()
             .with_context(|| format!("starting {}", self.program.display()))?;
-        ensure!(
-            output.status.success(),
-            "arm {} ended with {}",
-            self.name,
-            output.status
-        );
+        ensure!(output.status.success(), "arm {} ended with {}", self.name, output.status);
         serde_json::from_slice(&output.stdout)
             .with_context(|| format!("arm {} did not print a report", self.name))
     }
@@ -84,15 +79,8 @@ impl Server {
         let mut output = BufReader::new(output);
         let mut line = String::new();
         output.read_line(&mut line)?;
-        let port = line
-            .trim()
-            .parse()
-            .context("the mock server did not say its port")?;
-        Ok(Self {
-            process,
-            output,
-            port,
-        })
+        let port = line.trim().parse().context("the mock server did not say its port")?;
+        Ok(Self { process, output, port })
     }
 
     /// Where arms reach it.

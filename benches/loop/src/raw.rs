@@ -57,9 +57,7 @@ impl Raw {
                 },
             }],
             stream: true,
-            stream_options: StreamOptions {
-                include_usage: true,
-            },
+            stream_options: StreamOptions { include_usage: true },
         })?;
         let response = self
             .client
@@ -94,10 +92,8 @@ impl Raw {
 
 impl Arm for Raw {
     async fn converse(&self, pace: Pace, first_event: &mut FirstEvent) -> Result<String> {
-        let mut messages = vec![
-            Message::of("system", SYSTEM.to_owned()),
-            Message::of("user", TASK.to_owned()),
-        ];
+        let mut messages =
+            vec![Message::of("system", SYSTEM.to_owned()), Message::of("user", TASK.to_owned())];
         loop {
             let answer = self.ask(pace, &messages, first_event).await?;
             let Some(call) = answer.call else {
@@ -142,9 +138,7 @@ impl Answer {
                         arguments: String::new(),
                     },
                 });
-                call.function
-                    .arguments
-                    .push_str(&fragment.function.arguments.unwrap_or_default());
+                call.function.arguments.push_str(&fragment.function.arguments.unwrap_or_default());
             }
         }
     }
@@ -192,12 +186,7 @@ struct Message {
 
 impl Message {
     fn of(role: &'static str, content: String) -> Self {
-        Self {
-            role,
-            content,
-            tool_calls: None,
-            tool_call_id: None,
-        }
+        Self { role, content, tool_calls: None, tool_call_id: None }
     }
 }
 

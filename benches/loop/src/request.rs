@@ -34,16 +34,10 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, String> {
     }
     let pace = Pace::of_model(&chat.model).ok_or_else(|| format!("no model {:?}", chat.model))?;
     let usage = match chat.stream_options {
-        Some(StreamOptions {
-            include_usage: true,
-        }) => UsageWish::Told,
+        Some(StreamOptions { include_usage: true }) => UsageWish::Told,
         _ => UsageWish::Untold,
     };
-    Ok(Asked {
-        turn: turn_due(&chat.messages)?,
-        pace,
-        usage,
-    })
+    Ok(Asked { turn: turn_due(&chat.messages)?, pace, usage })
 }
 
 /// Checks the conversation and counts what the model has said in it.
@@ -158,11 +152,7 @@ mod tests {
     fn the_turn_is_counted_from_the_conversation() {
         for turn in 0..=TOOL_TURNS {
             let asked = read_json(&chat(turn)).unwrap();
-            let due = Asked {
-                turn,
-                pace: Pace::Free,
-                usage: UsageWish::Untold,
-            };
+            let due = Asked { turn, pace: Pace::Free, usage: UsageWish::Untold };
             assert_eq!(asked, due);
         }
     }
@@ -171,16 +161,10 @@ mod tests {
     fn a_conversation_that_was_shortened_is_refused() {
         let mut cut = chat(2);
         cut["messages"][3]["content"] = json!("short");
-        assert_eq!(
-            read_json(&cut).unwrap_err(),
-            "the result of turn 0 is not the tool's"
-        );
+        assert_eq!(read_json(&cut).unwrap_err(), "the result of turn 0 is not the tool's");
         let mut lost = chat(2);
         lost["messages"].as_array_mut().unwrap().remove(3);
-        assert_eq!(
-            read_json(&lost).unwrap_err(),
-            "expected a tool message, found assistant"
-        );
+        assert_eq!(read_json(&lost).unwrap_err(), "expected a tool message, found assistant");
     }
 
     #[test]

@@ -42,11 +42,7 @@ impl Script {
         }
         let mut end = piece("data: [DONE]\n\n").to_vec();
         end.extend_from_slice(b"0\r\n\r\n");
-        Self {
-            turns: (0..STEPS).map(turn).collect(),
-            usage: event(&told),
-            end: end.into(),
-        }
+        Self { turns: (0..STEPS).map(turn).collect(), usage: event(&told), end: end.into() }
     }
 
     /// The pieces of a turn's answer, in order; `None` past the last turn.
@@ -125,9 +121,7 @@ mod tests {
 
     fn text(script: &Script, turn: usize, wish: UsageWish) -> Vec<String> {
         let pieces = script.answer(turn, wish).unwrap();
-        pieces
-            .map(|piece| String::from_utf8(piece.to_vec()).unwrap())
-            .collect()
+        pieces.map(|piece| String::from_utf8(piece.to_vec()).unwrap()).collect()
     }
 
     #[test]

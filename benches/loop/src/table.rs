@@ -8,9 +8,8 @@ use crate::{contest::Score, plan::Phase};
 
 /// The table of all scores; the first one is the reference of the ratios.
 pub(crate) fn render(scores: &[Score], crowds: &[u32], notes: &[String]) -> String {
-    let mut header: Vec<String> = ["arm", "CPU µs/step", "× raw", "first event µs"]
-        .map(str::to_owned)
-        .into();
+    let mut header: Vec<String> =
+        ["arm", "CPU µs/step", "× raw", "first event µs"].map(str::to_owned).into();
     header.extend(crowds.iter().map(|agents| format!("KB/agent, {agents}")));
     header.push("request bytes".into());
 
@@ -23,9 +22,7 @@ pub(crate) fn render(scores: &[Score], crowds: &[u32], notes: &[String]) -> Stri
             number(&values(score, Phase::Alone, |report| report.first_event_us)),
         ];
         row.extend(crowds.iter().map(|agents| {
-            number(&values(score, Phase::Crowd(*agents), |report| {
-                report.kb_per_agent
-            }))
+            number(&values(score, Phase::Crowd(*agents), |report| report.kb_per_agent))
         }));
         row.push(format!("{:.0}", score.request_bytes));
         row
@@ -111,11 +108,7 @@ mod tests {
         let mut reports: Vec<_> = cpu.map(|cpu| (Phase::Busy, report(cpu))).into();
         reports.push((Phase::Alone, report(1.0)));
         reports.push((Phase::Crowd(1_000), report(1.0)));
-        Score {
-            name: name.into(),
-            reports,
-            request_bytes: 2_000.0,
-        }
+        Score { name: name.into(), reports, request_bytes: 2_000.0 }
     }
 
     #[test]
