@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use duologue_core::{Delta, Entry, Event, Live, Message, RunId};
+use duologue_core::{Delta, Entry, Event, Live, Message, Outcome, RunId};
 
 use super::{Paint, Style, call_line, entry_line, outcome_line};
 
@@ -125,6 +125,12 @@ impl Screen {
                 self.close()?;
                 let streamed = std::mem::take(&mut self.streamed);
                 self.message(message, entry.run, streamed)
+            }
+            // Whoever is here is asked right away.
+            Event::AgentResponseEnd { outcome: Outcome::InputRequired { .. }, .. }
+                if self.can_ask() =>
+            {
+                None
             }
             Event::AgentResponseEnd { outcome, .. } if entry.run == RunId::ROOT => {
                 outcome_line(self.paint, outcome)
