@@ -1,0 +1,14 @@
+//! The models as a program meets them: over sockets, from files, against servers of every temper.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod genai_wire;
+mod openai_chat;
+mod providers;
+mod support;
