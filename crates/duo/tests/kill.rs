@@ -3,7 +3,13 @@
 //!
 //! `DUOLOGUE_TEST_KILLS` says how often (12 otherwise; `cargo xtask kill` takes 200).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
 #![cfg(unix)]
 
 mod support;
@@ -25,8 +31,12 @@ fn script() -> String {
     for step in 0..20 {
         let call = match step % 3 {
             0 => "{ name: list_files, arguments: {} }".to_owned(),
-            1 => format!("{{ name: write_file, arguments: {{ path: out.txt, content: 'step {step}' }} }}"),
-            _ => format!("{{ name: shell, arguments: {{ command: 'echo step {step} >> deeds.log; sleep 0.02' }} }}"),
+            1 => format!(
+                "{{ name: write_file, arguments: {{ path: out.txt, content: 'step {step}' }} }}"
+            ),
+            _ => format!(
+                "{{ name: shell, arguments: {{ command: 'echo step {step} >> deeds.log; sleep 0.02' }} }}"
+            ),
         };
         let both = if step % 4 == 1 {
             format!("{call}, {{ name: calculator, arguments: {{ expression: '{step}+1' }} }}")
@@ -54,12 +64,7 @@ fn args<'a>(command: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn start(machine: &Machine, command: &[&str]) -> Child {
-    machine
-        .command(&args(command))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+    machine.command(&args(command)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 fn machine() -> Machine {
@@ -139,9 +144,8 @@ fn one(answer: &str, deeds: &str, took: Duration, tally: &mut Tally) {
         assert!(line != last, "a side effect was done twice:\n{done}");
         last = line;
     }
-    let interrupted = results(&entries, "shell")
-        .filter(|result| result["status"] == "interrupted")
-        .count();
+    let interrupted =
+        results(&entries, "shell").filter(|result| result["status"] == "interrupted").count();
     assert!(deeds.lines().count() - done.lines().count() <= interrupted, "a deed is missing");
     assert_eq!(machine.read("out.txt").as_deref(), Some("step 19"));
     let replayed = machine.duo(&args(&["sessions", "replay", &id, "--quiet"]));
