@@ -33,12 +33,12 @@ impl Chat {
     fn start(machine: &Machine, args: &[&str]) -> Option<Self> {
         let program = env!("CARGO_BIN_EXE_duo");
         let line = std::iter::once(program).chain(args.iter().copied()).collect::<Vec<_>>();
-        // `script` has its own idea of an exit code once Ctrl-C was pressed.
-        let line = format!("{}; echo \"[ended $?]\"", line.join(" "));
+        // A shell in between would answer to Ctrl-C as well.
+        let line = format!("exec {}", line.join(" "));
         let plain = machine.command(&[]);
         let mut command = Command::new("script");
         command
-            .args(["-qfc", &line, "/dev/null"])
+            .args(["-qefc", &line, "/dev/null"])
             .current_dir(machine.work())
             .env_clear()
             .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
@@ -93,8 +93,19 @@ impl Chat {
         }
     }
 
-    fn ends(mut self) {
-        self.sees("[ended 0]");
+    /// Leaves by Ctrl-D at the next prompt.
+    fn leaves(mut self) {
+        self.sees("❯");
+        self.press("\x04");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                assert_eq!(status.code(), Some(0));
+                return;
+            }
+            assert!(Instant::now() < deadline, "it does not end:\n{}", self.screen.lock().unwrap());
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
@@ -138,8 +149,7 @@ fn a_person_talks_approves_edits_and_leaves() {
     chat.sees(":permissions [MODE]");
     chat.press(":quti\r");
     chat.sees("did you mean :quit?");
-    chat.press("\x04");
-    chat.ends();
+    chat.leaves();
     assert_eq!(machine.sessions().len(), 1);
 }
 
@@ -157,8 +167,7 @@ fn ctrl_c_stops_the_turn_and_keeps_the_conversation() {
     chat.sees("■ aborted: Ctrl-C");
     chat.press("are you there?\r");
     chat.sees("Still here.");
-    chat.press("\x04");
-    chat.ends();
+    chat.leaves();
 }
 
 #[test]
@@ -177,6 +186,5 @@ fn an_approval_that_waits_at_one_terminal_is_answered_from_another() {
     chat.sees("answered elsewhere");
     chat.sees("Done.");
     assert_eq!(machine.read("note.txt").as_deref(), Some("from afar\n"));
-    chat.press("\x04");
-    chat.ends();
+    chat.leaves();
 }
