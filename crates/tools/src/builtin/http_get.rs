@@ -9,6 +9,7 @@ use serde::Deserialize;
 use tokio::sync::OnceCell;
 
 use self::names::{Guard, LookUp, Refused, SystemLookUp};
+use super::text::looks_binary;
 
 mod address;
 mod html;
@@ -69,6 +70,8 @@ pub(crate) fn http_get(config: &HttpConfig) -> impl Tool + use<> {
 
 fn http_get_through(config: &HttpConfig, look_up: Arc<dyn LookUp>) -> impl Tool + use<> {
     let timeout = config.timeout;
+    // The tool keeps its own time, to say what took too long; the driver's limit is behind it.
+    let backstop = timeout + Duration::from_secs(5);
     let fetcher = Arc::new(Fetcher { config: config.clone(), look_up, client: OnceCell::new() });
     tool(
         "http_get",
@@ -81,11 +84,14 @@ fn http_get_through(config: &HttpConfig, look_up: Arc<dyn LookUp>) -> impl Tool 
                 tokio::select! {
                     result = fetcher.get(&arguments) => result,
                     () = context.cancel.cancelled() => Err(ToolError::new("cancelled")),
+                    () = tokio::time::sleep(timeout) => {
+                        Err(ToolError(format!("{} took too long to answer", arguments.url)))
+                    }
                 }
             }
         },
     )
-    .timeout(timeout)
+    .timeout(backstop)
     .reach(Reach::Network)
 }
 
@@ -107,6 +113,9 @@ impl Fetcher {
         }
         let charset = charset_of(&response);
         let body = self.read(response).await?;
+        if kind == Kind::Unknown && looks_binary(&body.bytes) {
+            return Err(ToolError(format!("{url} is not text")));
+        }
         let text = decode(&body.bytes, charset.as_deref());
         let mut text = match kind {
             Kind::Html if !arguments.raw => html::to_text(&text),
@@ -191,7 +200,6 @@ impl Fetcher {
             .no_proxy()
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(self.config.timeout)
             .dns_resolver(Arc::new(Guard {
                 look_up: Arc::clone(&self.look_up),
                 private: self.config.private_addresses.clone(),
@@ -208,7 +216,7 @@ impl Fetcher {
         let mut goes_on = false;
         while let Some(chunk) = response.chunk().await.map_err(|error| explain(&url, &error))? {
             let room = self.config.most_bytes - bytes.len();
-            bytes.extend(chunk.iter().take(room));
+            bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if chunk.len() > room {
                 goes_on = true;
                 break;
@@ -272,17 +280,20 @@ fn redirect_of(response: &Response) -> Option<String> {
 enum Kind {
     Html,
     Text,
+    /// The server does not say; the content tells.
+    Unknown,
     Binary,
 }
 
 impl Kind {
     fn of(response: &Response) -> Self {
-        let Some(named) = content_type(response) else { return Self::Text };
+        let Some(named) = content_type(response) else { return Self::Unknown };
         let media = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let (family, form) = media.split_once('/').unwrap_or((&media, ""));
         match (family, form) {
             (_, "html" | "xhtml+xml") => Self::Html,
             ("text", _) => Self::Text,
+            ("application", "octet-stream") => Self::Unknown,
             ("application", "json" | "xml" | "javascript" | "yaml" | "toml" | "x-ndjson") => {
                 Self::Text
             }

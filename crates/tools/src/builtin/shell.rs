@@ -95,6 +95,8 @@ enum End {
     Exited(ExitStatus),
     TimedOut(Duration),
     Cancelled,
+    /// The system would not say how it ended.
+    Lost(std::io::Error),
 }
 
 async fn run(
@@ -168,7 +170,7 @@ impl Running {
                 () = sleep_until(deadline) => return End::TimedOut(limit),
                 status = self.child.wait() => match status {
                     Ok(status) => return End::Exited(status),
-                    Err(_) => return End::Cancelled,
+                    Err(error) => return End::Lost(error),
                 },
                 read = self.pipe.read(&mut buffer), if !self.piped_out => {
                     self.take(read, &buffer);
@@ -217,9 +219,10 @@ fn report(end: &End, output: &Output, config: &ShellConfig) -> Result<String, To
                 false => "that is the longest it may run",
             };
             let seconds = limit.as_secs_f64();
-            Err(ToolError(format!("{text}[stopped after {seconds} seconds; {advice}]")))
+            Err(ToolError(format!("{text}[stopped after {seconds} s; {advice}]")))
         }
         End::Cancelled => Err(ToolError(format!("{text}[cancelled]"))),
+        End::Lost(error) => Err(ToolError(format!("{text}[its end was not seen: {error}]"))),
     }
 }
 

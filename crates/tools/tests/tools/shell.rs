@@ -31,7 +31,7 @@ fn odd_sleep() -> String {
 }
 
 fn assert_none_left(text: &str) {
-    let patience = Instant::now() + Duration::from_secs(2);
+    let patience = Instant::now() + Duration::from_secs(5);
     loop {
         let left = running(text);
         if left.is_empty() {
@@ -44,7 +44,7 @@ fn assert_none_left(text: &str) {
 
 fn quick() -> Bench {
     let mut bench = Bench::new();
-    bench.config.shell.timeout = Duration::from_millis(500);
+    bench.config.shell.timeout = Duration::from_secs(1);
     bench
 }
 
@@ -81,9 +81,9 @@ async fn a_command_that_ignores_the_request_to_end_is_killed() {
     let error = bench.call("shell", json!({"command": command})).await.unwrap_err();
     assert_eq!(
         error,
-        "begun\n[stopped after 0.5 seconds; ask for more with timeout_seconds if it needs them]"
+        "begun\n[stopped after 1 s; ask for more with timeout_seconds if it needs them]"
     );
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert_none_left(&sleep);
 }
 
@@ -103,8 +103,8 @@ async fn children_of_every_kind_end_with_the_command() {
         let bench = quick();
         let begun = Instant::now();
         let result = bench.call("shell", json!({"command": command})).await;
-        assert!(result.unwrap_err().contains("stopped after 0.5 seconds"), "{command}");
-        assert!(begun.elapsed() < Duration::from_secs(3), "{command}: {:?}", begun.elapsed());
+        assert!(result.unwrap_err().contains("stopped after 1 s"), "{command}");
+        assert!(begun.elapsed() < Duration::from_secs(4), "{command}: {:?}", begun.elapsed());
         assert_none_left(&sleep);
     }
 }
@@ -161,7 +161,7 @@ async fn endless_output_is_bounded_and_its_middle_left_out() {
     let error = bench.call("shell", json!({"command": "echo first; yes"})).await.unwrap_err();
     assert!(error.starts_with("first\ny\ny\n"), "{error}");
     assert!(error.contains("bytes of output are left out here: more than is kept]\n"), "{error}");
-    assert!(error.contains("[stopped after 0.5 seconds"), "{error}");
+    assert!(error.contains("[stopped after 1 s"), "{error}");
     assert!(error.len() < 1200);
 }
 
@@ -177,13 +177,13 @@ async fn output_up_to_the_bound_is_whole() {
 #[tokio::test]
 async fn a_call_may_ask_for_more_time_up_to_a_bound() {
     let mut bench = quick();
-    bench.config.shell.longest_timeout = Duration::from_millis(1200);
-    let longer = json!({"command": "sleep 0.7; echo done", "timeout_seconds": 1});
+    let longer = json!({"command": "sleep 1.5; echo done", "timeout_seconds": 30});
     assert_eq!(bench.call("shell", longer).await, Ok("done\n".to_owned()));
+    bench.config.shell.longest_timeout = Duration::from_millis(1200);
     let too_long = json!({"command": "sleep 30", "timeout_seconds": 3600});
     assert_eq!(
         bench.call("shell", too_long).await,
-        Err("[stopped after 1.2 seconds; that is the longest it may run]".to_owned())
+        Err("[stopped after 1.2 s; that is the longest it may run]".to_owned())
     );
 }
 

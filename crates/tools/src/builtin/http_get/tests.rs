@@ -186,6 +186,7 @@ async fn a_page_comes_as_text_and_raw_if_asked() {
         "/latin" => reply("200 OK\r\ncontent-type: text/plain; charset=\"ISO-8859-1\"", b"caf\xe9"),
         "/meta" => reply("200 OK\r\ncontent-type: text/html", b"<meta charset=latin1><p>caf\xe9"),
         "/empty" => text(""),
+        "/unnamed" => reply("200 OK\r\ncontent-type: application/octet-stream", "[package]"),
         _ => reply("200 OK\r\ncontent-type: text/html; charset=utf-8", "<h1>Hi</h1><p>a&amp;b"),
     })
     .await;
@@ -195,6 +196,7 @@ async fn a_page_comes_as_text_and_raw_if_asked() {
         ("/latin", "café"),
         ("/meta", "café"),
         ("/empty", "[the page has no text]"),
+        ("/unnamed", "[package]"),
         ("/", "# Hi\na&b"),
     ] {
         assert_eq!(get(&server.url(path)).await, Ok(expected.to_owned()), "{path}");
@@ -382,6 +384,7 @@ async fn failures_are_told_with_their_status_and_cause() {
         "/missing" => reply("404 Not Found\r\ncontent-type: text/html", "<p>no <b>such</b> page"),
         "/long" => reply("500 Internal Server Error", "e".repeat(100_000)),
         "/image" => reply("200 OK\r\ncontent-type: image/png", b"\x89PNG"),
+        "/unnamed" => reply("200 OK", b"GIF89a\0\0"),
         "/bad-gzip" => reply("200 OK\r\ncontent-encoding: gzip", "this is not gzip"),
         "/short" => b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nless".to_vec(),
         _ => b"not http at all\r\n\r\n".to_vec(),
@@ -394,10 +397,19 @@ async fn failures_are_told_with_their_status_and_cause() {
     assert!(error("/missing").await.ends_with("answered 404 Not Found:\nno such page"));
     assert!(error("/long").await.len() < 2200);
     assert!(error("/image").await.ends_with("is not text: its type is image/png"));
+    assert!(error("/unnamed").await.ends_with("is not text"));
     for path in ["/bad-gzip", "/short", "/nonsense"] {
         let error = error(path).await;
         assert!(error.contains("could not be read: "), "{path}: {error}");
     }
+    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = plain.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = plain.accept().await.unwrap();
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+    });
+    let no_tls = get(&format!("https://{address}/")).await.unwrap_err();
+    assert!(no_tls.contains("could not be read: "), "{no_tls}");
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()

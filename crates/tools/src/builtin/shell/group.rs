@@ -48,7 +48,8 @@ impl Group {
 
     /// Ask all to end, then make them.
     pub(super) async fn end(&mut self, child: &mut Child) {
-        // An error means that none is left, here and below.
+        // An error means that none is left, here and below. The leader may have been waited for a
+        // moment ago; the system does not give its number away again that soon.
         if kill_process_group(self.leader, Signal::TERM).is_ok() {
             let patience = Instant::now() + GRACE;
             while Instant::now() < patience {
