@@ -29,7 +29,7 @@ struct Program {
 }
 
 fn main() -> Result<()> {
-    bench_arm::run(Rig::new, &Program::parse().orders)
+    bench_arm::run(async |orders: &Orders| Rig::new(orders), &Program::parse().orders)
 }
 
 struct Rig {

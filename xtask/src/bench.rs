@@ -23,8 +23,8 @@ enum Bench {
     /// What an agent costs over a bare client
     ///
     /// A mock OpenAI server in its own process holds the same streamed conversation of 11 steps
-    /// with every arm: a raw `reqwest` client that only parses, and our agent. Each arm runs in its
-    /// own process. The table shows CPU time per step, the wait for the first event, and memory
+    /// with every arm: a raw `reqwest` client that only parses, our agent with its journal in
+    /// memory, and our agent with its journal in SQLite. Each arm runs in its own process. The table shows CPU time per step, the wait for the first event, and memory
     /// per agent with 1,000 and 10,000 agents in flight, as medians of interleaved repeats.
     ///
     /// Further options go after `--`, and `cargo xtask bench loop -- --help` explains them:
@@ -38,6 +38,19 @@ enum Bench {
         #[arg(last = true)]
         options: Vec<String>,
     },
+    /// Whether a step costs more at the end of a long conversation
+    ///
+    /// A conversation of 2,000 turns with one tool call each, with a model that answers at once.
+    /// The table shows the CPU time of the first 100 turns and of the last 100, with the journal in
+    /// memory and in SQLite. The last may cost at most 1.3 times the first.
+    ///
+    /// Further options go after `--`, and `cargo xtask bench growth -- --help` explains them.
+    #[command(verbatim_doc_comment)]
+    Growth {
+        /// Options of the benchmark itself
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -47,6 +60,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             if *rig {
                 command.arg(build_rig()?);
             }
+            command.args(options);
+            run_program(command)
+        }
+        Bench::Growth { options } => {
+            let mut command = bench_loop("growth");
             command.args(options);
             run_program(command)
         }

@@ -62,7 +62,7 @@ pub struct Report {
 
 /// Carry out the orders in a runtime of its own and print the report.
 #[allow(clippy::print_stdout, reason = "the report is the product of an arm's process")]
-pub fn run<A: Arm>(arm: impl FnOnce(&Orders) -> Result<A>, orders: &Orders) -> Result<()> {
+pub fn run<A: Arm>(arm: impl AsyncFnOnce(&Orders) -> Result<A>, orders: &Orders) -> Result<()> {
     raise_open_files()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(orders.threads)
@@ -70,7 +70,7 @@ pub fn run<A: Arm>(arm: impl FnOnce(&Orders) -> Result<A>, orders: &Orders) -> R
         .build()
         .context("starting the runtime")?;
     let report = runtime.block_on(async {
-        let arm = Arc::new(arm(orders)?);
+        let arm = Arc::new(arm(orders).await?);
         measure(&arm, orders).await
     })?;
     println!("{}", serde_json::to_string(&report)?);

@@ -2,11 +2,14 @@
 //!
 //! - `loop`: the same streamed conversation with a mock OpenAI server, held by several arms:
 //!   [`plan`] says what is measured, [`contest`] runs it, [`table`] shows it.
-//! - `serve` and `arm` are the processes that it starts: the mock server ([`mock`], with [`script`]
-//!   and [`request`]) and one arm each ([`arms`], [`raw`]).
+//! - `growth`: whether a step costs more at the end of a long conversation ([`growth`]).
+//! - `serve` and `arm` are the processes that `loop` starts: the mock server ([`mock`], with [`script`]
+//!   and [`request`]) and one arm each ([`arms`]: [`raw`] and [`agent`]).
 
+mod agent;
 mod arms;
 mod contest;
+mod growth;
 mod mock;
 mod plan;
 mod processes;
@@ -33,6 +36,8 @@ struct Program {
 enum Command {
     /// Measure all arms and print the table
     Loop(Plan),
+    /// Measure whether a turn's cost grows with the conversation, and print the table
+    Growth(growth::Plan),
     /// One arm's process (started by `loop`)
     #[command(hide = true)]
     Arm {
@@ -52,6 +57,7 @@ enum Command {
 fn main() -> Result<()> {
     match Program::parse().command {
         Command::Loop(plan) => contest::hold(&plan),
+        Command::Growth(plan) => growth::run(&plan),
         Command::Arm { arm, orders } => arm.run(&orders),
         Command::Serve { held } => mock::serve(held),
     }
