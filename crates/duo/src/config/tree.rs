@@ -93,17 +93,6 @@ impl Table {
         }
     }
 
-    #[cfg(test)]
-    /// The value at a path.
-    pub(crate) fn leaf(&self, path: &[&str]) -> Option<&Leaf> {
-        let (name, sections) = path.split_last()?;
-        let mut table = self;
-        for section in sections {
-            table = table.tables.get(*section)?;
-        }
-        table.leaves.get(*name)
-    }
-
     /// Set a value that nobody said.
     pub(crate) fn set_default(&mut self, name: &str, value: impl Into<Value>) {
         let leaf = Leaf { value: value.into(), origin: Origin::Default, items: Vec::new() };

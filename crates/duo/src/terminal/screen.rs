@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use duologue_core::{Delta, Entry, Event, Live, Message, Outcome, RunId};
 
+use unicode_width::UnicodeWidthStr;
+
 use super::{Paint, Style, call_line, entry_line, outcome_line};
 
 /// Where and how a session is shown.
@@ -14,6 +16,8 @@ pub(crate) struct Screen {
     open: Option<Open>,
     /// Whether the current answer was already shown while it streamed.
     streamed: bool,
+    /// The text that was streamed last: should calls follow, it was a thought.
+    said: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +46,7 @@ impl Screen {
         } else {
             Kind::Piped { verbose }
         };
-        Self { kind, paint, open: None, streamed: false }
+        Self { kind, paint, open: None, streamed: false, said: String::new() }
     }
 
     /// Whether a person can be asked here.
@@ -72,6 +76,7 @@ impl Screen {
             (Kind::Terminal, Live::Restart { .. }) => {
                 self.close()?;
                 self.streamed = false;
+                self.said.clear();
                 Ok(())
             }
         }
@@ -105,8 +110,33 @@ impl Screen {
             self.open = Some(kind);
         }
         self.streamed = true;
-        write!(out, "{}", visible(text))?;
+        let text = visible(text);
+        if kind == Open::Text && run == RunId::ROOT {
+            self.said.push_str(&text);
+        }
+        write!(out, "{text}")?;
         out.flush()
+    }
+
+    /// Show what was just streamed again as the thought that it turned out to be.
+    fn dim_what_was_said(&mut self) -> io::Result<()> {
+        let said = std::mem::take(&mut self.said);
+        if !self.paint.is_on() || said.trim().is_empty() {
+            return Ok(());
+        }
+        let (width, height) = crossterm::terminal::size()?;
+        let rows = rows(&said, usize::from(width.max(1)));
+        // What has scrolled away cannot be painted over.
+        let (Ok(rows), true) = (u16::try_from(rows), rows < usize::from(height)) else {
+            return Ok(());
+        };
+        let mut out = io::stdout().lock();
+        crossterm::queue!(
+            out,
+            crossterm::cursor::MoveToPreviousLine(rows),
+            crossterm::terminal::Clear(crossterm::terminal::ClearType::FromCursorDown)
+        )?;
+        writeln!(out, "{}", self.paint.text(Style::Dim, said.trim_end()))
     }
 
     /// End the line that is being streamed.
@@ -123,6 +153,10 @@ impl Screen {
             Event::UserRequest { .. } if entry.run == RunId::ROOT => None,
             Event::AgentMessage { message, .. } => {
                 self.close()?;
+                if message.tool_calls().next().is_some() && entry.run == RunId::ROOT {
+                    self.dim_what_was_said()?;
+                }
+                self.said.clear();
                 let streamed = std::mem::take(&mut self.streamed);
                 self.message(message, entry.run, streamed)
             }
@@ -204,7 +238,30 @@ pub(crate) fn json_line(entry: &Entry) -> io::Result<()> {
     out.flush()
 }
 
+/// How many rows of a terminal a text takes.
+fn rows(text: &str, width: usize) -> usize {
+    text.split('\n').map(|line| line.width().div_ceil(width).max(1)).sum()
+}
+
 /// A text without what could steer the terminal: a model's words are not commands.
 fn visible(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_counted_as_a_terminal_wraps_them() {
+        assert_eq!(rows("", 10), 1);
+        assert_eq!(rows("0123456789", 10), 1);
+        assert_eq!(rows("0123456789a\n\nb", 10), 4);
+        assert_eq!(rows("漢字漢字漢字", 10), 2, "wide characters take two columns");
+    }
+
+    #[test]
+    fn a_models_words_cannot_steer_the_terminal() {
+        assert_eq!(visible("a\x1b[2Jb\r\nc\td\u{7}"), "a[2Jb\nc\td");
+    }
 }

@@ -48,6 +48,11 @@ impl Paint {
         Self { on: false }
     }
 
+    /// Whether there are colours.
+    pub(crate) fn is_on(self) -> bool {
+        self.on
+    }
+
     /// A text in its style.
     pub(crate) fn text(self, style: Style, text: impl Display) -> String {
         if self.on { format!("{}{text}\x1b[0m", self.start(style)) } else { text.to_string() }
