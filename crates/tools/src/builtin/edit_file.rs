@@ -23,8 +23,7 @@ const MOST_PLACES: usize = 10;
 struct Arguments {
     /// The file, from the workspace folder on.
     path: WorkspacePath,
-    /// The text to replace, exactly as it is in the file, with enough of its surroundings that
-    /// it occurs once.
+    /// The text to replace, exactly as in the file, with enough around it to occur once.
     old_text: String,
     /// The text to put there instead.
     new_text: String,
