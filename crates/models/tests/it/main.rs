@@ -8,7 +8,9 @@
     missing_docs
 )]
 
+mod aimock;
 mod genai_wire;
 mod openai_chat;
 mod providers;
+mod replay;
 mod support;

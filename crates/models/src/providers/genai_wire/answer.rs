@@ -281,6 +281,8 @@ impl Answer {
             Theirs::Other(word) if word.contains("MALFORMED") || word == "UNEXPECTED_TOOL_CALL" => {
                 return Err(self.service.unreadable("a call that it could not form itself", &word));
             }
+            // Some servers in Gemini's place have a word of their own for it.
+            Theirs::Other(word) if word == "FUNCTION_CALL" => StopReason::ToolCalls,
             Theirs::Other(word) => StopReason::Other(word),
         })
     }
