@@ -233,7 +233,36 @@ pub fn parameters_of<A: JsonSchema>() -> Value {
         fields.remove("title");
         fields.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
+    shorten(&mut schema);
     schema
+}
+
+/// Leave out what costs tokens and tells a model nothing: formats of Rust's numbers, defaults that
+/// are null, and null beside the type of an argument that may be left out anyway.
+fn shorten(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let is_number_format = |format: &str| {
+                ["int", "uint", "float", "double"].iter().any(|kind| format.starts_with(kind))
+            };
+            if fields.get("format").and_then(Value::as_str).is_some_and(is_number_format) {
+                fields.remove("format");
+            }
+            if fields.get("default") == Some(&Value::Null) {
+                fields.remove("default");
+            }
+            let only_type = match fields.get("type").and_then(Value::as_array).map(Vec::as_slice) {
+                Some([one, Value::String(null)]) if null == "null" => Some(one.clone()),
+                _ => None,
+            };
+            if let Some(one) = only_type {
+                fields.insert("type".into(), one);
+            }
+            fields.values_mut().for_each(shorten);
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        _ => {}
+    }
 }
 
 /// A tool made from a function by [`tool`].
@@ -350,5 +379,44 @@ impl Toolbox {
 impl fmt::Debug for Toolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.specs.iter().map(|spec| &spec.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Page {
+        /// Which file.
+        path: String,
+        /// From which line.
+        #[serde(default)]
+        offset: Option<u32>,
+    }
+
+    #[test]
+    fn a_schema_says_what_a_model_needs_and_no_more() {
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "path": { "description": "Which file.", "type": "string" },
+                "offset": { "description": "From which line.", "type": "integer", "minimum": 0 },
+            },
+            "required": ["path"],
+        });
+        assert_eq!(parameters_of::<Page>(), expected);
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_told_with_their_place() {
+        let read = tool("read", "", Effect::Pure, |_: Page, _| async { Ok("") });
+        let wrong = json!({"path": "x", "offset": "one"});
+        let error = read.check(&wrong).unwrap_err();
+        assert!(error.starts_with("offset: invalid type: string \"one\""), "{error}");
+        assert_eq!(read.check(&json!({"path": "x", "offset": null})), Ok(()));
     }
 }
