@@ -25,6 +25,11 @@ impl Failure {
         Self { text: text.to_string(), exit: Exit::Usage }
     }
 
+    /// Whoever read the output has seen enough, as `head` does: nothing went wrong.
+    fn reader_left() -> Self {
+        Self { text: String::new(), exit: Exit::Completed }
+    }
+
     /// The code to end with.
     pub(crate) fn exit(&self) -> Exit {
         self.exit
@@ -48,12 +53,20 @@ macro_rules! failure_from {
 }
 
 failure_from!(
-    std::io::Error,
     serde_json::Error,
     duologue_core::SessionError,
     duologue_core::StoreError,
     duologue_store::OpenError,
 );
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Self::reader_left();
+        }
+        Self::new(error)
+    }
+}
 
 impl From<crate::config::ConfigError> for Failure {
     fn from(error: crate::config::ConfigError) -> Self {

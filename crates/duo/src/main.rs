@@ -38,6 +38,7 @@ fn main() -> std::process::ExitCode {
 fn end(done: Done) -> std::process::ExitCode {
     let exit = match done {
         Ok(exit) => exit,
+        Err(failure) if failure.exit() == exit::Exit::Completed => failure.exit(),
         Err(failure) => {
             // Standard error may be closed; there is nobody left to tell then.
             let _ = writeln!(std::io::stderr(), "duo: {failure}");

@@ -256,3 +256,17 @@ fn chat_reads_lines_from_a_pipe() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "It is 2.\nIt is 4.\n"), "{}", ran.err);
     assert_eq!(machine.sessions().len(), 1, "one conversation");
 }
+
+#[test]
+fn a_reader_that_leaves_early_is_not_an_error() {
+    let machine = Machine::new();
+    machine.duo(&["--model", "demo", "run", "what is 1+1?"]);
+    let program = env!("CARGO_BIN_EXE_duo");
+    let line = format!("{program} config --reference | head -n 1; echo ${{PIPESTATUS[0]}}");
+    let mut command = std::process::Command::new("bash");
+    let plain = machine.command(&[]);
+    command.args(["-c", &line]).current_dir(machine.work()).env_clear();
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = ran(command.output().unwrap());
+    assert_eq!((ran.err.as_str(), ran.out.lines().last()), ("", Some("0")), "{ran:?}");
+}

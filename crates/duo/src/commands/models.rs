@@ -26,6 +26,7 @@ pub(crate) async fn models(house: &House, args: Models) -> Done {
             None => (Style::Good, "needs no key".to_owned()),
             Some(site) => match &site.models {
                 Ok(models) => (Style::Good, format!("{} models", models.len())),
+                Err(error) if error.contains("refused") => (Style::Dim, "not running".to_owned()),
                 Err(error) => (Style::Dim, format!("not reachable: {error}")),
             },
         },
