@@ -4,6 +4,7 @@ mod half;
 mod kernel;
 mod pack;
 mod net;
+mod tokenizer;
 pub use gguf::GgufError;
 /// spike
 pub fn spike(path: &std::path::Path, tokens: Vec<u32>, generate: usize) {
@@ -38,4 +39,20 @@ pub fn spike(path: &std::path::Path, tokens: Vec<u32>, generate: usize) {
     println!("gen {:.1} t/s {:?}", generate as f64 / e, out);
     let s = std::fs::read_to_string("/proc/self/status").unwrap();
     println!("{}", s.lines().find(|l| l.starts_with("VmHWM")).unwrap());
+}
+/// spike
+pub fn spike_tokens(path: &std::path::Path, input: &std::path::Path) {
+    let mut f = gguf::Gguf::open(path).unwrap();
+    let t = tokenizer::Tokenizer::load(&mut f).unwrap();
+    let cases: Vec<(String, Vec<u32>)> = serde_json::from_str(&std::fs::read_to_string(input).unwrap()).unwrap();
+    let mut bad = 0;
+    let mut n = 0;
+    for (text, want) in &cases {
+        let got = t.encode(text);
+        n += want.len();
+        let bytes: Vec<u8> = got.iter().flat_map(|x| t.bytes(*x)).copied().collect();
+        assert_eq!(bytes, text.as_bytes());
+        if &got != want { bad += 1; if bad < 6 { println!("{:?}\n {:?}\n {:?}", text.chars().take(100).collect::<String>(), &got[..got.len().min(30)], &want[..want.len().min(30)]); } }
+    }
+    println!("{} cases {} tokens, {} differ", cases.len(), n, bad);
 }
