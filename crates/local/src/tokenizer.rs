@@ -17,6 +17,17 @@ use split::Splitter;
 /// text has been cut at the real special tokens. It is a code point that no text may exchange.
 const SHIELD: char = '\u{fdd0}';
 
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenKind {
+    /// A piece of text.
+    Text,
+    /// A piece of text that is always a token of its own, such as `<think>`.
+    Marker,
+    /// Steers the conversation and is never shown.
+    Control,
+}
+
 /// A vocabulary.
 #[derive(Debug)]
 pub(crate) struct Tokenizer {
@@ -24,7 +35,7 @@ pub(crate) struct Tokenizer {
     bytes: Vec<Vec<u8>>,
     /// Tokens that are written as themselves, the longest first.
     special: Vec<(String, u32)>,
-    is_special: Vec<bool>,
+    kinds: Vec<TokenKind>,
     family: Family,
     /// What begins every text.
     pub(crate) begin: Option<u32>,
@@ -109,11 +120,15 @@ impl Tokenizer {
             .flag("tokenizer.ggml.add_bos_token")
             .unwrap_or(matches!(family, Family::Characters { .. }));
         let begin = begins.then(|| id("tokenizer.ggml.bos_token_id")).flatten();
-        let is_special = kinds.iter().map(|kind| matches!(kind, 3..=5)).collect();
+        let kinds = kinds.iter().map(|kind| match kind {
+            3 | 5 => TokenKind::Control,
+            4 => TokenKind::Marker,
+            _ => TokenKind::Text,
+        });
         Ok(Self {
             bytes,
             special,
-            is_special,
+            kinds: kinds.collect(),
             family,
             begin,
             ends,
@@ -130,9 +145,18 @@ impl Tokenizer {
         self.bytes.get(token as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a token steers the conversation and is no text.
-    pub(crate) fn is_special(&self, token: u32) -> bool {
-        self.is_special.get(token as usize).is_some_and(|flag| *flag)
+    /// What a token is for.
+    pub(crate) fn kind(&self, token: u32) -> TokenKind {
+        let kind = self.kinds.get(token as usize);
+        kind.copied().unwrap_or(TokenKind::Control)
+    }
+
+    /// What a reader sees of a token.
+    pub(crate) fn shown(&self, token: u32) -> &[u8] {
+        match self.kind(token) {
+            TokenKind::Text | TokenKind::Marker => self.bytes(token),
+            TokenKind::Control => &[],
+        }
     }
 
     /// What a token is called in the file.
