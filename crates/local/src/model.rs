@@ -12,7 +12,10 @@ use duologue_core::{Delta, DeltaStream, ErrorClass, Model, ModelError, Request};
 use futures::{StreamExt, stream};
 use tokio::sync::mpsc;
 
-use crate::engine::{self, Job, RETRY};
+use crate::{
+    catalogue::{Catalogue, ModelFile, cache_folder, where_is},
+    engine::{self, Job, RETRY},
+};
 
 /// How a local model runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +85,37 @@ impl fmt::Debug for LocalModel {
     }
 }
 
+/// Why a model could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It is known, but its file is not here yet.
+    #[error("the model {} ({}) is not here yet: pull it first", .0.name, .0.title)]
+    NotHere(Box<ModelFile>),
+    /// It is neither a known name nor a file.
+    #[error("{0:?} is neither a model's name (default, small) nor a file that exists")]
+    Unknown(String),
+}
+
 impl LocalModel {
+    /// A model by its name in the catalogue, or by the path of a GGUF file. Nothing is loaded yet.
+    ///
+    /// # Errors
+    /// When it is not here.
+    pub fn open(name_or_path: &str, options: LocalOptions) -> Result<Self, OpenError> {
+        let cache = cache_folder();
+        if let Some(file) = Catalogue::default().get(name_or_path) {
+            return match where_is(file, &cache) {
+                Some(path) => Ok(Self::from_file(format!("local/{}", file.name), &path, options)),
+                None => Err(OpenError::NotHere(Box::new(file.clone()))),
+            };
+        }
+        let path = Path::new(name_or_path);
+        if !path.is_file() {
+            return Err(OpenError::Unknown(name_or_path.to_owned()));
+        }
+        Ok(Self::from_file(format!("local:{name_or_path}"), path, options))
+    }
+
     /// A model from a file. Nothing is read yet. A file that is already open in this process with
     /// the same options is shared, not loaded twice.
     pub fn from_file(name: impl Into<String>, path: &Path, options: LocalOptions) -> Self {

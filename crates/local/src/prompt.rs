@@ -180,10 +180,27 @@ fn written(message: &Message) -> String {
     text
 }
 
-/// A call as the model writes it.
+/// A call as the model writes it: with the same spaces, so that what it wrote is found again in the
+/// cache of what was read.
 fn call_text(name: &str, arguments: &serde_json::Value) -> String {
     let name = serde_json::Value::from(name);
-    format!("{{\"tool_name\": {name}, \"params\": {arguments}}}")
+    format!("{{\"tool_name\": {name}, \"params\": {}}}", spaced(arguments))
+}
+
+fn spaced(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(spaced).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let field = |(key, value): (&String, _)| format!("{}: {}", Value::from(key.as_str()), spaced(value));
+            let fields: Vec<String> = fields.iter().map(field).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        simple => simple.to_string(),
+    }
 }
 
 fn describe_tools(request: &Request) -> Option<String> {
