@@ -1,0 +1,223 @@
+//! Constrained decoding: an answer that must be a tool call or JSON of a shape can be nothing else.
+
+use std::{collections::HashMap, fmt, sync::Arc};
+
+use duologue_core::{ErrorClass, ModelError, Request, ToolChoice, ToolSpec};
+use llguidance::{
+    Matcher, ParserFactory,
+    api::TopLevelGrammar,
+    toktrie::{TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv},
+};
+use serde_json::{Value, json};
+
+use crate::tokenizer::{TokenKind, Tokenizer};
+
+/// How many prepared grammars are kept.
+const KEPT: usize = 32;
+
+/// What an answer may be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Form {
+    /// Any text.
+    Text,
+    /// One tool call, and nothing else.
+    Call,
+    /// A tool call or any other text.
+    TextOrCall,
+    /// JSON of a shape.
+    Json,
+    /// JSON of a shape, or a tool call.
+    JsonOrCall,
+}
+
+/// Prepares constraints for one vocabulary.
+pub(crate) struct Grammars {
+    factory: ParserFactory,
+    /// Those used lately, ready to be copied.
+    prepared: HashMap<String, Matcher>,
+}
+
+impl fmt::Debug for Grammars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grammars").finish_non_exhaustive()
+    }
+}
+
+impl Grammars {
+    /// Prepare for a vocabulary. `width` is how many tokens the network scores.
+    pub(crate) fn new(tokenizer: &Arc<Tokenizer>, width: usize) -> Result<Self, ModelError> {
+        if tokenizer.ends.is_empty() {
+            let text = "the model's vocabulary has no token that ends an answer";
+            return Err(bad_request(text.to_owned()));
+        }
+        let vocabulary: TokEnv = Arc::new(Vocabulary::new(tokenizer, width));
+        let factory = ParserFactory::new_simple(&vocabulary).map_err(|error| {
+            ModelError::new(
+                ErrorClass::BadRequest,
+                format!("the model's vocabulary cannot be constrained: {error}"),
+            )
+        })?;
+        Ok(Self {
+            factory,
+            prepared: HashMap::new(),
+        })
+    }
+
+    /// The form that a request asks for, and what enforces it.
+    pub(crate) fn constrain(&mut self, request: &Request) -> Result<Option<Matcher>, ModelError> {
+        let Some(grammar) = grammar(request)? else {
+            return Ok(None);
+        };
+        if let Some(matcher) = self.prepared.get(&grammar) {
+            return Ok(Some(matcher.deep_clone()));
+        }
+        let parser = self
+            .factory
+            .create_parser(TopLevelGrammar::from_lark(grammar.clone()));
+        let matcher = Matcher::new(parser);
+        if let Some(error) = matcher.get_error() {
+            return Err(bad_request(format!(
+                "a schema of the request cannot be enforced: {error}"
+            )));
+        }
+        if self.prepared.len() >= KEPT {
+            self.prepared.clear();
+        }
+        self.prepared.insert(grammar, matcher.deep_clone());
+        Ok(Some(matcher))
+    }
+}
+
+fn bad_request(text: String) -> ModelError {
+    ModelError::new(ErrorClass::BadRequest, text)
+}
+
+/// The form of the answer to a request.
+pub(crate) fn form(request: &Request) -> Result<Form, ModelError> {
+    let choice = &request.options.tool_choice;
+    let calls = !request.tools.is_empty();
+    match (choice, calls, request.options.output.is_some()) {
+        (ToolChoice::Required | ToolChoice::One(_), false, _) => Err(bad_request(
+            "a tool call is required, but the request has no tools".to_owned(),
+        )),
+        (ToolChoice::Required | ToolChoice::One(_), true, _) => Ok(Form::Call),
+        (ToolChoice::Auto, true, false) => Ok(Form::TextOrCall),
+        (ToolChoice::Auto, true, true) => Ok(Form::JsonOrCall),
+        (_, _, true) => Ok(Form::Json),
+        (_, _, false) => Ok(Form::Text),
+    }
+}
+
+fn grammar(request: &Request) -> Result<Option<String>, ModelError> {
+    let form = form(request)?;
+    let tools: Vec<&ToolSpec> = match &request.options.tool_choice {
+        ToolChoice::One(name) => {
+            let tool = request.tools.iter().find(|tool| tool.name == *name);
+            let tool = tool.ok_or_else(|| {
+                bad_request(format!("the tool {name:?} is required, but the request has none of that name"))
+            })?;
+            vec![tool]
+        }
+        _ => request.tools.iter().map(AsRef::as_ref).collect(),
+    };
+    let mut choices = Vec::new();
+    let mut rules = String::new();
+    if matches!(form, Form::Call | Form::TextOrCall | Form::JsonOrCall) {
+        for (index, tool) in tools.into_iter().enumerate() {
+            let name = Value::from(tool.name.as_str());
+            let opening = Value::from(format!("{{\"tool_name\": {name}, \"params\": "));
+            // What a schema asks beyond what can be enforced is left to the check that every call
+            // passes before it runs.
+            let schema = guided(&tool.parameters, Unknown::Ignored);
+            rules.push_str(&format!("call_{index}: {opening} params_{index} \"}}\"\n"));
+            rules.push_str(&format!("params_{index}: %json {schema}\n"));
+            choices.push(format!("call_{index}"));
+        }
+    }
+    match form {
+        Form::Text => return Ok(None),
+        Form::Call => {}
+        Form::TextOrCall => {
+            choices.push("TEXT".to_owned());
+            // A text that begins as a call does is meant as one.
+            rules.push_str("TEXT: /[^{\\s](.|\\n)*/\n");
+        }
+        Form::Json | Form::JsonOrCall => {
+            if let Some(output) = &request.options.output {
+                choices.push("output".to_owned());
+                let schema = guided(&output.schema, Unknown::Refused);
+                rules.push_str(&format!("output: %json {schema}\n"));
+            }
+        }
+    }
+    Ok(Some(format!("start: {}\n{rules}", choices.join(" | "))))
+}
+
+/// What happens to parts of a schema that cannot be enforced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Ignored,
+    Refused,
+}
+
+/// A schema with what the grammar needs to know: one way to write white space, so that a small
+/// model cannot fill its answer with it.
+fn guided(schema: &Value, unknown: Unknown) -> Value {
+    let mut schema = match schema {
+        Value::Object(fields) => fields.clone(),
+        // `true` allows everything.
+        _ => serde_json::Map::new(),
+    };
+    schema.insert(
+        "x-guidance".to_owned(),
+        json!({
+            "whitespace_flexible": false,
+            "item_separator": ", ",
+            "key_separator": ": ",
+            "lenient": unknown == Unknown::Ignored,
+        }),
+    );
+    Value::Object(schema)
+}
+
+/// The vocabulary as the grammar library wants it.
+struct Vocabulary {
+    tokenizer: Arc<Tokenizer>,
+    trie: TokTrie,
+}
+
+impl Vocabulary {
+    fn new(tokenizer: &Arc<Tokenizer>, width: usize) -> Self {
+        let count = u32::try_from(width).unwrap_or(u32::MAX);
+        let words: Vec<Vec<u8>> = (0..count)
+            .map(|token| match tokenizer.kind(token) {
+                TokenKind::Text => tokenizer.bytes(token).to_vec(),
+                // A token that is no text must not be taken for the text of its name.
+                TokenKind::Marker | TokenKind::Control => {
+                    let mut word = vec![TokTrie::SPECIAL_TOKEN_MARKER];
+                    word.extend_from_slice(tokenizer.bytes(token));
+                    word
+                }
+            })
+            .collect();
+        let end = tokenizer.ends.first().copied().unwrap_or_default();
+        let trie = TokTrie::from(&TokRxInfo::new(count, end), &words);
+        let trie = trie.with_eos_tokens(&tokenizer.ends);
+        Self {
+            tokenizer: Arc::clone(tokenizer),
+            trie,
+        }
+    }
+}
+
+impl TokenizerEnv for Vocabulary {
+    fn tok_trie(&self) -> &TokTrie {
+        &self.trie
+    }
+
+    fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
+        // Bytes that are no text fall back to the trie, as the library does it.
+        self.trie
+            .tokenize_with_greedy_fallback(bytes, |text| self.tokenizer.encode_text(text))
+    }
+}

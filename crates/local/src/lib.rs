@@ -1,0 +1,20 @@
+//! A language model inside the process.
+mod answer;
+mod catalogue;
+mod engine;
+mod gguf;
+mod grammar;
+mod half;
+mod kernel;
+mod memory;
+mod model;
+mod net;
+mod pack;
+mod prompt;
+mod pull;
+mod sample;
+mod tokenizer;
+pub use catalogue::{Catalogue, ModelFile, Source, cache_folder, remove, where_is};
+pub use gguf::GgufError;
+pub use model::{LocalModel, LocalOptions, OpenError};
+pub use pull::{Listener, Progress, PullError, PullOptions, pull};
