@@ -3,7 +3,8 @@
 //!
 //! The server is a second process on loopback. An answer is 50 pieces of text and a tool call, each
 //! event in a write of its own. Run it with
-//! `cargo run --release -p duologue-models --example wire_cost`.
+//! `cargo run --release -p duologue-models --example wire_cost`, or with the name of one arm behind
+//! `--` to profile that alone.
 
 #![allow(
     missing_docs,
@@ -31,6 +32,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const ANSWERS: u32 = 2000;
 const ROUNDS: usize = 5;
+const ARMS: [&str; 3] = ["raw", "ours", "genai"];
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -60,8 +62,12 @@ async fn measure(base: &str) {
     let genai = genai::Client::builder().with_reqwest(client.clone()).build().unwrap();
 
     let mut costs = [Vec::new(), Vec::new(), Vec::new()];
+    let only = std::env::args().nth(1);
     for round in 0..=ROUNDS {
         for (arm, costs) in costs.iter_mut().enumerate() {
+            if only.as_deref().is_some_and(|only| ARMS.get(arm) != Some(&only)) {
+                continue;
+            }
             let before = cpu();
             for _ in 0..ANSWERS {
                 match arm {
@@ -80,11 +86,11 @@ async fn measure(base: &str) {
         all.sort_unstable();
         all.get(ROUNDS / 2).copied().unwrap_or_default()
     };
-    let [raw, own, genai] = costs.map(median);
-    let ratio = |cost: Duration| cost.as_secs_f64() / raw.as_secs_f64();
-    println!("raw   {raw:>10.1?} per answer");
-    println!("ours  {own:>10.1?} per answer, {:.2} x raw", ratio(own));
-    println!("genai {genai:>10.1?} per answer, {:.2} x raw", ratio(genai));
+    let costs = costs.map(median);
+    for (name, cost) in ARMS.iter().zip(costs).filter(|(_, cost)| !cost.is_zero()) {
+        let ratio = cost.as_secs_f64() / costs[0].as_secs_f64();
+        println!("{name:5} {cost:>10.1?} per answer, {ratio:.2} x raw");
+    }
 }
 
 /// CPU time of this thread, which does everything here.

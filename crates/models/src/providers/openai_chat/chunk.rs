@@ -183,7 +183,7 @@ impl Assembler {
         &mut self,
         data: &[u8],
         queue: &mut VecDeque<Delta>,
-    ) -> Result<Read, serde_json::Error> {
+    ) -> Result<Read, String> {
         let data = data.trim_ascii();
         if data == b"[DONE]" {
             return Ok(Read::Done);
@@ -191,7 +191,9 @@ impl Assembler {
         if data.is_empty() {
             return Ok(Read::More);
         }
-        let chunk: Chunk<'_> = serde_json::from_slice(data)?;
+        // Checked once as a whole, or the parser would check every text in it on its own.
+        let data = std::str::from_utf8(data).map_err(|error| error.to_string())?;
+        let chunk: Chunk<'_> = serde_json::from_str(data).map_err(|error| error.to_string())?;
         if let Some(error) = chunk.error {
             return Ok(Read::Refused(error));
         }
