@@ -12,7 +12,8 @@
 use std::{collections::HashMap, time::Duration};
 
 use duologue_core::{
-    CallId, Delta, ErrorClass, Message, ModelError, Options, Part, Request, StopReason, Usage,
+    CUT_NOTE, CallId, Delta, ErrorClass, Message, ModelError, Options, Part, Request, StopReason,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -156,7 +157,11 @@ fn canonical_message(message: &Message, names: &mut CallNames) -> Value {
         }
         Part::ToolResult(result) => {
             let mut result = result.clone();
-            result.call_id = names.of(&result.call_id);
+            let name = names.of(&result.call_id);
+            for part in &mut result.content {
+                rename_in_note(part, &result.call_id, &name);
+            }
+            result.call_id = name;
             Part::ToolResult(result)
         }
         other => other.clone(),
@@ -170,8 +175,16 @@ fn canonical_message(message: &Message, names: &mut CallNames) -> Value {
     Value::Object(fields)
 }
 
-/// Numbers call ids in the order in which they appear. A note of how to read on in a long result
-/// names the id too, so texts are not touched: they differ only if the id does.
+/// The note of how to read on in a result that was cut names the call.
+fn rename_in_note(part: &mut Part, id: &CallId, name: &CallId) {
+    if let Part::Text { text } = part
+        && let Some((kept, note)) = text.rsplit_once(CUT_NOTE)
+    {
+        *text = format!("{kept}{CUT_NOTE}{}", note.replace(id.as_str(), name.as_str()));
+    }
+}
+
+/// Numbers call ids in the order in which they appear.
 #[derive(Default)]
 struct CallNames(HashMap<CallId, usize>);
 

@@ -311,7 +311,11 @@ impl Site {
                 ));
             }
         };
-        let base_url = base_url(&text, wire).map_err(|problem| wrong("base_url", problem))?;
+        let mut base_url = base_url(&text, wire).map_err(|problem| wrong("base_url", problem))?;
+        // Ollama's own variable may name a host alone.
+        if name == "ollama" && !text.contains("://") && base_url.port().is_none() {
+            let _ = base_url.set_port(Some(11434));
+        }
         Ok(Self {
             wire,
             base_url,

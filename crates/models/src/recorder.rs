@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use duologue_core::{Delta, DeltaStream, ErrorClass, Model, ModelError, Price, Request};
+use duologue_core::{CallId, Delta, DeltaStream, ErrorClass, Model, ModelError, Price, Request};
 use futures::{Stream, StreamExt};
 
 use crate::cassette::{Exchange, RecordedError, canonical};
@@ -95,7 +95,8 @@ impl Stream for Recording {
                 return Poll::Ready(this.held.pop_front());
             };
             match std::task::ready!(answer.poll_next_unpin(cx)) {
-                Some(Ok(delta)) => {
+                Some(Ok(mut delta)) => {
+                    name_call(&mut delta);
                     this.exchange.deltas.push((&delta).into());
                     if matches!(delta, Delta::Stop(_)) || !this.held.is_empty() {
                         this.held.push_back(Ok(delta));
@@ -111,6 +112,14 @@ impl Stream for Recording {
                 None => this.end(),
             }
         }
+    }
+}
+
+/// A call that its model did not name gets its name here: later requests speak of it, and a replay
+/// must make the same call.
+fn name_call(delta: &mut Delta) {
+    if let Delta::CallStart { id: id @ None, .. } = delta {
+        *id = Some(CallId::random());
     }
 }
 

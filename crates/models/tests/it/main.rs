@@ -13,4 +13,5 @@ mod genai_wire;
 mod openai_chat;
 mod providers;
 mod replay;
+mod session;
 mod support;

@@ -85,6 +85,9 @@ fn local_servers_need_no_key_and_hosts_are_read_as_people_write_them() {
     );
     providers.model("ollama/qwen3").unwrap();
     providers.model("openai/local").unwrap();
+    let providers = with_variables(&[("OLLAMA_HOST", "gpu.example.com")]);
+    let ollama = providers.available().into_iter().find(|status| status.name == "ollama");
+    assert_eq!(ollama.unwrap().base_url, "http://gpu.example.com:11434/v1/");
 }
 
 #[test]
