@@ -3,7 +3,7 @@
 use std::{
     fs::{DirBuilder, File, OpenOptions},
     io,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use crate::OpenError;
@@ -23,18 +23,40 @@ pub(crate) fn make_private_folder(path: &Path) -> Result<(), OpenError> {
     builder.create(path).map_err(|source| unwritable(path, source))
 }
 
-/// Make the file where it is missing, and its folder. SQLite gives its side files the same mode.
+/// Make the file where it is missing. SQLite gives its side files the same mode.
 ///
 /// A file that is there is not opened: closing it again would drop the locks that another
 /// connection of this process holds on it.
 pub(crate) fn make_private_file(path: &Path) -> Result<(), OpenError> {
-    if let Some(folder) = path.parent() {
-        make_private_folder(folder)?;
-    }
     match open_private(path, OpenOptions::new().create_new(true)) {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            sync_folder(path);
+            Ok(())
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_file() => Ok(()),
         Err(source) => Err(unwritable(path, source)),
+    }
+}
+
+/// The same file by its one true name: whoever opens it by another must find the same locks.
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
+    let resolve = || -> io::Result<PathBuf> {
+        if path.exists() {
+            return path.canonicalize();
+        }
+        match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) => Ok(folder.canonicalize()?.join(name)),
+            _ => Err(io::Error::other("it is not the name of a file")),
+        }
+    };
+    resolve().map_err(|source| unwritable(path, source))
+}
+
+/// Make the name of a new file survive a power cut, as its content will. Where a folder cannot be
+/// opened for that, the system does it by itself.
+fn sync_folder(path: &Path) {
+    if let Some(folder) = path.parent() {
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
 }
 

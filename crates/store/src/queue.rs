@@ -16,7 +16,7 @@ use futures::channel::oneshot;
 use crate::{error, locks::Presence};
 
 /// How long entries that nobody flushes may wait to be written.
-const LINGER: Duration = Duration::from_millis(20);
+const LINGER: Duration = Duration::from_millis(50);
 /// How long the writer waits after a failure, when nobody flushes.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -150,7 +150,7 @@ enum Rest {
 
 impl Queue {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { state: Mutex::default(), wake: Condvar::new(), limit }
+        Self { state: Mutex::default(), wake: Condvar::new(), limit: limit.max(1) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

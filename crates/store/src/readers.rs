@@ -42,6 +42,7 @@ struct State {
     threads: usize,
     idle: usize,
     closed: bool,
+    ends: Vec<oneshot::Sender<()>>,
 }
 
 impl Readers {
@@ -79,10 +80,18 @@ impl Readers {
         answer.await.unwrap_or_else(|_| Err(error::closed()))
     }
 
-    /// End the threads once they have done what they have.
-    pub(crate) fn close(&self) {
-        self.shared.state().closed = true;
+    /// Let the threads do what they have and end. What comes back is there when they have.
+    pub(crate) fn close(&self) -> oneshot::Receiver<()> {
+        let (end, ended) = oneshot::channel();
+        let mut state = self.shared.state();
+        state.closed = true;
+        // Kept until the last thread drops it: that is the news.
+        if state.threads > 0 {
+            state.ends.push(end);
+        }
+        drop(state);
         self.shared.wake.notify_all();
+        ended
     }
 
     fn push(&self, work: Work) -> Result<(), StoreError> {
@@ -114,7 +123,7 @@ impl Readers {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        self.close();
+        drop(self.close());
     }
 }
 
@@ -124,6 +133,8 @@ impl Shared {
     }
 
     fn run(&self) {
+        // Declared first, it is dropped last: the connection is closed by then.
+        let _leave = Leave(self);
         let mut connection = None;
         while let Some(work) = self.next() {
             if connection.is_none() {
@@ -154,6 +165,19 @@ impl Shared {
             state.idle += 1;
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
+        }
+    }
+}
+
+/// Says that a thread is gone, however it ends.
+struct Leave<'a>(&'a Shared);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.threads -= 1;
+        if state.threads == 0 {
+            state.ends.clear();
         }
     }
 }

@@ -69,9 +69,12 @@ const V1: &str = "
 /// The latest version that this code knows.
 pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// How many pages the page cache of the writer may hold, in KiB. It should hold the last page of
+/// How much the page cache of the writer may hold, in KiB. It should hold the last page of
 /// every live session, or each commit reads them again.
 const WRITER_CACHE_KIB: i64 = 32 * 1024;
+
+/// To what size the log is cut when it is begun anew after it had to hold more.
+const MOST_LOG_BYTES: i64 = 64 * 1024 * 1024;
 
 /// Open the file for the writer; make it, and bring it up to date, where needed. Whoever calls
 /// this holds the registry lock, so no other process of ours does the same now.
@@ -162,6 +165,7 @@ fn tune_writer(connection: &Connection, durability: Durability) -> Result<(), ru
     let full = durability == Durability::Disk;
     connection.pragma_update(None, "fullfsync", full)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
+    connection.pragma_update(None, "journal_size_limit", MOST_LOG_BYTES)?;
     // The writer folds the log in itself, after it has answered those who wait.
     connection.pragma_update(None, "wal_autocheckpoint", 0)
 }

@@ -15,7 +15,7 @@ use futures::{
 
 use crate::{
     OpenError, SqliteOptions, error,
-    files::unwritable,
+    files::{make_private_folder, resolve, unwritable},
     locks::{Presence, Registry},
     queries,
     queue::{self, Job, Queue, Reply, Settled, Summaries},
@@ -29,6 +29,9 @@ use crate::{
 ///
 /// Clones are the same store. It is closed by [`close`](Self::close), or when the last clone is
 /// dropped; dropping waits for what is queued, so prefer `close` in async code.
+///
+/// A claim that is dropped is given back by the writer, a moment later. Within this store that
+/// makes no difference, because the next claim stands behind it in the queue.
 ///
 /// # When the file cannot be written
 ///
@@ -121,9 +124,10 @@ impl SqliteStore {
     pub async fn close(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
         wait(inner.desk.queue.settle_all(Summaries::Level)).await?;
-        inner.readers.close();
+        // Senders that are dropped are the news here: a thread has ended, its connection closed. The
+        // writer is the last, and leaves the file without a log.
+        let _ = inner.readers.close().await;
         inner.desk.queue.close();
-        // The sender is dropped when the writer's thread ends, which is the news.
         let _ = inner.closed.clone().await;
         Ok(())
     }
@@ -142,7 +146,10 @@ impl SqliteStore {
 }
 
 fn open_writer(path: &Path, options: &SqliteOptions) -> Result<(Desk, Writer), OpenError> {
-    let registry = Registry::enter(path, options.busy_timeout)?;
+    if let Some(folder) = path.parent() {
+        make_private_folder(folder)?;
+    }
+    let registry = Registry::enter(&resolve(path)?, options.busy_timeout)?;
     let connection = schema::open_writer(path, options)?;
     let presence = Arc::new(registry.announce()?);
     registry.clean();
@@ -161,6 +168,7 @@ impl Drop for Desk {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        drop(self.readers.close());
         self.desk.queue.close();
         let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {

@@ -165,6 +165,23 @@ async fn after_it_is_closed_every_use_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_store_that_is_closed_leaves_one_file_with_everything_in_it() {
+    let (folder, store) = open_new().await;
+    let _claim = begin(&store, &id("one"), notes(0..1)).await.unwrap();
+    // Both readers have the file open.
+    let (one, two) = (id("one"), id("one"));
+    let (first, second) = tokio::join!(store.read(&one, 0, 9), store.read(&two, 0, 9));
+    assert_eq!(first, second);
+    store.close().await.unwrap();
+    let left: Vec<_> =
+        std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "the file and the locks: {left:?}");
+    let alone = tempfile::tempdir().unwrap();
+    std::fs::copy(folder.path().join("journal.db"), alone.path().join("journal.db")).unwrap();
+    assert_eq!(all(&open(&alone).await, &id("one")).await, notes(0..1));
+}
+
+#[tokio::test]
 async fn a_claim_outlives_the_store() {
     let (folder, store) = open_new().await;
     let session = id("one");

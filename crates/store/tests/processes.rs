@@ -17,12 +17,13 @@ use std::{
     io::{BufRead, BufReader, Lines, Write},
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use common::{add, all, begin, id, note, notes, open, open_new, quick, turn_starts};
-use duologue_core::{ListQuery, Mail, SessionId, Store, StoreError};
+use common::{add, all, begin, entry, id, note, notes, open, open_new, quick, turn_starts};
+use duologue_core::{Claim, Entry, ListQuery, Mail, SessionId, Store, StoreError};
 use duologue_store::SqliteStore;
 use tempfile::TempDir;
 
@@ -89,6 +90,20 @@ impl Drop for Other {
     }
 }
 
+/// The first entries of a journal in the middle of a turn.
+fn turn(length: u64) -> Vec<Arc<Entry>> {
+    let mut entries = notes(0..length);
+    entries[0] = entry(0, 0, turn_starts(1));
+    entries
+}
+
+/// Drop a claim, and wait until other processes can know.
+async fn give_back(store: &SqliteStore, claim: Claim) {
+    drop(claim);
+    // The question stands behind in the queue.
+    store.version().await.unwrap();
+}
+
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "say {text}").unwrap();
@@ -120,7 +135,7 @@ async fn write_without_end(store: &SqliteStore) {
             let store = store.clone();
             tokio::spawn(async move {
                 let session = id(&format!("session-{number}"));
-                let _claim = store.create(&session, notes(0..1)).unwrap();
+                let _claim = store.create(&session, turn(1)).unwrap();
                 for seq in 1.. {
                     store.append(&session, notes(seq..seq + 1)).unwrap();
                     if seq % (1 + number) == 0 {
@@ -141,9 +156,7 @@ async fn own(store: &SqliteStore) {
     let claim = store.claim(&id("one")).await.unwrap();
     say("mine");
     std::io::stdin().lines().next();
-    drop(claim);
-    // It stands behind in the queue, so it is answered when the claim is given back.
-    store.version().await.unwrap();
+    give_back(store, claim).await;
     say("given back");
     std::io::stdin().lines().next();
 }
@@ -235,9 +248,13 @@ async fn what_was_flushed_before_a_kill_is_there_in_order_without_a_gap() {
             let journal = all(&store, &session).await;
             let length = journal.len() as u64;
             assert!(length > seq, "{session}: {seq} was flushed, {length} are there");
-            assert_eq!(journal, notes(0..length));
+            assert_eq!(journal, turn(length));
             let summary = store.summary(&session).await.unwrap().unwrap();
-            assert_eq!(summary.entries, length);
+            assert_eq!(
+                (summary.entries, summary.updated_at, summary.status.as_str()),
+                (length, length.cast_signed() - 1, "running")
+            );
+            assert!(store.list(ListQuery::default()).await.unwrap().contains(&summary));
             // Nobody owns it now, and it goes on where it ended.
             let _claim = store.claim(&session).await.unwrap();
             add(&store, &session, notes(length..length + 2)).await.unwrap();
@@ -280,7 +297,8 @@ async fn a_log_that_was_cut_in_the_middle_loses_its_end_and_nothing_else() {
 async fn a_claim_holds_against_other_processes_and_ends_with_its_own() {
     let (folder, store) = open_new().await;
     let session = id("one");
-    drop(begin(&store, &session, notes(0..1)).await.unwrap());
+    let claim = begin(&store, &session, notes(0..1)).await.unwrap();
+    give_back(&store, claim).await;
 
     let mut other = Other::start("own", &folder);
     assert_eq!(other.hear().unwrap(), "mine");
@@ -294,7 +312,7 @@ async fn a_claim_holds_against_other_processes_and_ends_with_its_own() {
 
     other.kill();
     let claim = store.claim(&session).await.unwrap();
-    drop(claim);
+    give_back(&store, claim).await;
 
     // And the other way round: given back while the process goes on.
     let mut other = Other::start("own", &folder);
@@ -308,7 +326,8 @@ async fn a_claim_holds_against_other_processes_and_ends_with_its_own() {
 #[tokio::test]
 async fn nothing_is_left_of_processes_that_are_gone() {
     let (folder, store) = open_new().await;
-    drop(begin(&store, &id("one"), notes(0..1)).await.unwrap());
+    let claim = begin(&store, &id("one"), notes(0..1)).await.unwrap();
+    give_back(&store, claim).await;
     let mut other = Other::start("own", &folder);
     assert_eq!(other.hear().unwrap(), "mine");
     other.kill();
@@ -380,7 +399,7 @@ async fn a_session_that_changes_hands_goes_on_where_it_is() {
     add(&two, &session, notes(3..5)).await.unwrap();
     // The first one remembers three entries, and must notice that there are more.
     assert_eq!(
-        add(&one, &session, vec![common::entry(3, 0, note("again"))]).await.unwrap_err(),
+        add(&one, &session, vec![entry(3, 0, note("again"))]).await.unwrap_err(),
         StoreError::OutOfOrder { session: session.clone(), found: 3, expected: 5 }
     );
     add(&one, &session, notes(5..6)).await.unwrap();
@@ -392,7 +411,7 @@ async fn another_process_sees_a_running_session_as_it_is() {
     let (folder, one) = open_new().await;
     let two = open(&folder).await;
     let session = id("one");
-    let first = common::entry(0, 1, turn_starts(1));
+    let first = entry(0, 1, turn_starts(1));
     let _claim = begin(&one, &session, vec![first]).await.unwrap();
     for seq in 1..20 {
         add(&one, &session, notes(seq..seq + 1)).await.unwrap();
@@ -400,6 +419,27 @@ async fn another_process_sees_a_running_session_as_it_is() {
         assert_eq!((summary.entries, summary.updated_at), (seq + 1, seq.cast_signed()));
         assert_eq!(two.list(ListQuery::default()).await.unwrap(), [summary]);
     }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_with_two_names_has_one_owner() {
+    let (folder, one) = open_new().await;
+    let session = id("one");
+    let claim = begin(&one, &session, notes(0..1)).await.unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    for (target, link) in [
+        (folder.path().to_owned(), elsewhere.path().join("folder")),
+        (folder.path().join("journal.db"), elsewhere.path().join("file.db")),
+    ] {
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let path = if link.is_dir() { link.join("journal.db") } else { link };
+        let two = SqliteStore::open(&path, quick()).await.unwrap();
+        assert!(matches!(two.claim(&session).await, Err(StoreError::Busy { .. })), "{path:?}");
+        two.close().await.unwrap();
+    }
+    drop(claim);
+    one.claim(&session).await.unwrap();
 }
 
 #[test]
