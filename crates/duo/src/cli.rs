@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 /// What every command understands.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Shared {
-    /// The model, such as `anthropic/claude-sonnet-4-5`, `ollama/qwen3` or `demo`.
+    /// The model, such as `anthropic/claude-sonnet-4-5`, `ollama/qwen3`, `local` or `demo`.
     #[arg(long, short, global = true, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 
@@ -57,6 +57,10 @@ pub(crate) struct Shared {
     /// Any other setting, as `key.path=value`. May be given several times.
     #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+
+    /// Do not ask before a download or a deletion.
+    #[arg(long, short, global = true)]
+    pub(crate) yes: bool,
 
     /// Colours: `auto` looks at the terminal and at NO_COLOR.
     #[arg(long, global = true, value_enum, value_name = "WHEN")]
@@ -96,7 +100,7 @@ pub(crate) enum Command {
     /// Look at, resume, answer, fork, replay, export or delete sessions.
     #[command(subcommand)]
     Sessions(Sessions),
-    /// List the models that can be asked.
+    /// List the models that can be asked, and fetch or remove local ones.
     Models(Models),
     /// List the tools with their effects and what the permissions say of them.
     Tools(Tools),
@@ -318,18 +322,48 @@ pub(crate) struct Delete {
     /// The sessions' ids, or the beginnings of them.
     #[arg(required = true)]
     pub(crate) ids: Vec<String>,
-
-    /// Do not ask.
-    #[arg(long, short)]
-    pub(crate) yes: bool,
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  duo models")]
+#[command(after_help = "Examples:\n  duo models\n  duo models pull small")]
 pub(crate) struct Models {
+    #[command(subcommand)]
+    pub(crate) command: Option<ModelsCommand>,
+
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// List the models that can be asked.
+    #[command(after_help = "Example:\n  duo models list --json")]
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch a local model's file: `default` or `small`.
+    #[command(after_help = "Examples:\n  duo models pull\n  \
+        duo models pull small --from ~/Downloads/model.gguf")]
+    Pull {
+        /// Which; the one that fits this machine otherwise.
+        name: Option<String>,
+
+        /// A file that may already be it. It is copied, and checked like any other.
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
+    /// Delete a local model's file.
+    #[command(after_help = "Example:\n  duo models remove small")]
+    Remove {
+        /// Which.
+        name: String,
+    },
+    /// Tell where local models are kept, and which are here.
+    #[command(after_help = "Example:\n  duo models where")]
+    Where,
 }
 
 #[derive(Args, Debug)]

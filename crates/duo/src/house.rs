@@ -32,7 +32,15 @@ use crate::{
 };
 
 /// The words that stand for a model by themselves; those that end in `:` take a file.
-const MODEL_WORDS: [&str; 3] = ["demo", "script:", "replay:"];
+const MODEL_WORDS: &[&str] = &[
+    "demo",
+    "script:",
+    "replay:",
+    #[cfg(feature = "local")]
+    "local",
+    #[cfg(feature = "local")]
+    "local:",
+];
 
 /// The script behind `demo`.
 const DEMO: &str = include_str!("demo.yaml");
@@ -46,6 +54,8 @@ pub(crate) struct House {
     pub(crate) loaded: Loaded,
     pub(crate) providers: Providers,
     pub(crate) paint: Paint,
+    /// Whether to go ahead without asking.
+    pub(crate) yes: bool,
     store: OnceCell<Arc<dyn Store>>,
     /// The flag, which counts more than what a session remembers.
     asked_model: Option<String>,
@@ -58,7 +68,7 @@ impl House {
     pub(crate) fn open(flags: &cli::Shared) -> Result<Self, Failure> {
         let vocabulary = Vocabulary {
             tools: duologue_tools::names().iter().map(ToString::to_string).collect(),
-            models: MODEL_WORDS.map(String::from).to_vec(),
+            models: MODEL_WORDS.iter().map(ToString::to_string).collect(),
             providers: known_providers()?,
             ..Vocabulary::default()
         };
@@ -76,6 +86,7 @@ impl House {
             loaded,
             providers,
             paint,
+            yes: flags.yes,
             store: OnceCell::new(),
             asked_model: flags.model.clone(),
             asked_agent: flags.agent.clone(),
@@ -194,8 +205,8 @@ impl House {
     }
 
     /// The agent of a plan, ready to work.
-    pub(crate) fn agent(&self, plan: &Plan, recording: &Recording) -> Result<Agent, Failure> {
-        let model = self.model(&plan.model)?;
+    pub(crate) async fn agent(&self, plan: &Plan, recording: &Recording) -> Result<Agent, Failure> {
+        let model = self.model(&plan.model).await?;
         let model: Arc<dyn Model> = match &recording.record {
             None => model,
             Some(file) => Arc::new(Recorder::new(model, file).map_err(Failure::usage)?),
@@ -297,7 +308,7 @@ impl House {
         }
     }
 
-    /// The usual model of the first provider whose key is set.
+    /// The usual model of the first provider whose key is set, or the local one.
     pub(crate) fn usual_model(&self) -> Option<String> {
         let usual = [
             ("anthropic", "anthropic/claude-sonnet-4-5"),
@@ -308,11 +319,17 @@ impl House {
             let mut known = self.providers.available().into_iter();
             known.any(|p| p.name == name && matches!(p.key, KeyStatus::Set { .. }))
         };
-        usual.iter().find(|(name, _)| has_key(name)).map(|(_, model)| (*model).to_owned())
+        let remote = usual.iter().find(|(name, _)| has_key(name)).map(|(_, model)| *model);
+        let local = cfg!(feature = "local").then_some("local");
+        remote.or(local).map(str::to_owned)
     }
 
     /// A model by its name.
-    pub(crate) fn model(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
+    async fn model(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
+        #[cfg(feature = "local")]
+        if crate::local::is_local(name) {
+            return crate::local::model(self, name).await;
+        }
         if name == "demo" {
             return Ok(Arc::new(Scripted::from_yaml("demo", DEMO).map_err(Failure::new)?));
         }
@@ -344,7 +361,11 @@ pub(crate) const NO_MODEL: &str = "no model is configured. Three ways to get one
 /// The providers that need no section.
 fn known_providers() -> Result<Vec<String>, Failure> {
     let usual = Providers::new(BTreeMap::new()).map_err(Failure::usage)?;
-    Ok(usual.available().into_iter().map(|provider| provider.name).collect())
+    let mut names: Vec<String> = usual.available().into_iter().map(|known| known.name).collect();
+    if cfg!(feature = "local") {
+        names.push("local".into());
+    }
+    Ok(names)
 }
 
 fn start(plan: &Plan, behavior: impl Behavior) -> AgentBuilder {

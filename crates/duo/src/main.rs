@@ -12,6 +12,8 @@ mod conversation;
 mod exit;
 mod failure;
 mod house;
+#[cfg(feature = "local")]
+mod local;
 mod repl;
 mod terminal;
 
@@ -63,7 +65,7 @@ async fn run(cli: Cli) -> Done {
             Sessions::Export(args) => commands::sessions::export(&house, args).await,
             Sessions::Delete(args) => commands::sessions::delete(&house, args).await,
         },
-        Command::Models(args) => commands::models::models(&house, args).await,
+        Command::Models(args) => commands::models::run(&house, args).await,
         Command::Tools(args) => commands::tools::tools(&house, args),
         Command::Config(args) => commands::config::config(&house, args),
     }

@@ -6,14 +6,29 @@ use duologue_models::KeyStatus;
 use serde_json::json;
 
 use crate::{
-    cli::Models,
+    cli::{Models, ModelsCommand},
     exit::Exit,
     failure::Done,
     house::{House, NO_MODEL},
     terminal::Style,
 };
 
-pub(crate) async fn models(house: &House, args: Models) -> Done {
+pub(crate) async fn run(house: &House, args: Models) -> Done {
+    match args.command {
+        None => list(house, args.json).await,
+        Some(ModelsCommand::List { json }) => list(house, json || args.json).await,
+        #[cfg(feature = "local")]
+        Some(ModelsCommand::Pull { name, from }) => crate::local::pull(house, name, from).await,
+        #[cfg(feature = "local")]
+        Some(ModelsCommand::Remove { name }) => crate::local::remove(house, &name),
+        #[cfg(feature = "local")]
+        Some(ModelsCommand::Where) => crate::local::tell_where(),
+        #[cfg(not(feature = "local"))]
+        Some(_) => Err(Failure::usage("this duo was built without the local model")),
+    }
+}
+
+async fn list(house: &House, as_json: bool) -> Done {
     let providers = house.providers.available();
     let reached = house.providers.reachable().await;
     let chosen = house.plan().ok().map(|plan| plan.model);
@@ -32,7 +47,7 @@ pub(crate) async fn models(house: &House, args: Models) -> Done {
         },
     };
     let mut out = std::io::stdout().lock();
-    if args.json {
+    if as_json {
         let list: Vec<_> = providers
             .iter()
             .map(|provider| {
@@ -65,8 +80,9 @@ pub(crate) async fn models(house: &House, args: Models) -> Done {
             writeln!(out, "  {model}")?;
         }
     }
-    let words = "demo               a script with real tools, no model";
-    writeln!(out, "{words}")?;
+    #[cfg(feature = "local")]
+    crate::local::list(&mut out, paint)?;
+    writeln!(out, "demo               a script with real tools, no model")?;
     writeln!(out, "script:FILE        a script of your own (YAML or JSON)")?;
     writeln!(out, "replay:FILE        answers recorded with --record")?;
     Ok(Exit::Completed)

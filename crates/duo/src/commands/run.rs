@@ -21,7 +21,7 @@ pub(crate) async fn run(house: &House, args: Run) -> Done {
         return Err(Failure::usage("the task is empty"));
     }
     let plan = house.plan()?;
-    let agent = house.agent(&plan, &args.recording)?;
+    let agent = house.agent(&plan, &args.recording).await?;
     let store = house.store().await?;
     let session = Session::start(&agent, store, house.session_options(&plan))?;
     let mut screen = Screen::new(house.paint, args.json, args.verbose);

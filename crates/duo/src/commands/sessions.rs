@@ -177,7 +177,7 @@ fn answer_of(args: &cli::Answer) -> Result<Answer, Failure> {
 /// Take up a session with the agent it was held with.
 pub(crate) async fn open(house: &House, id: &SessionId) -> Result<Session, Failure> {
     let plan = house.plan_of(id).await?;
-    let agent = house.agent(&plan, &Recording::default())?;
+    let agent = house.agent(&plan, &Recording::default()).await?;
     let options = SessionOptions { ..house.session_options(&plan) };
     let store = house.store().await?;
     Session::open(&agent, store, id, options).await.map_err(|error| match &error {
@@ -288,7 +288,7 @@ pub(crate) async fn delete(house: &House, args: cli::Delete) -> Done {
     for prefix in &args.ids {
         ids.push(house.find(prefix).await?);
     }
-    if !args.yes {
+    if !house.yes {
         if !std::io::stdin().is_terminal() {
             return Err(Failure::usage("deleting is for good; say --yes"));
         }

@@ -17,7 +17,8 @@ use super::{
 pub(crate) const PREFIX: &str = "DUOLOGUE_";
 
 /// Variables that are no keys. One that ends in `*` stands for all that begin so.
-pub(crate) const RESERVED: [&str; 3] = ["DUOLOGUE_AIMOCK", "DUOLOGUE_LOG", "DUOLOGUE_TEST_*"];
+pub(crate) const RESERVED: [&str; 4] =
+    ["DUOLOGUE_AIMOCK", "DUOLOGUE_LOG", "DUOLOGUE_MODELS", "DUOLOGUE_TEST_*"];
 
 /// The variable of a key outside of named sections.
 pub(crate) fn variable(path: &[&str]) -> String {

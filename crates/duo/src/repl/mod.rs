@@ -56,7 +56,7 @@ async fn hold(
     recording: &Recording,
     id: Option<&SessionId>,
 ) -> Result<Session, Failure> {
-    let agent = house.agent(plan, recording)?;
+    let agent = house.agent(plan, recording).await?;
     let options = house.session_options(plan);
     let store = house.store().await?;
     Ok(match id {
@@ -153,7 +153,7 @@ impl Repl {
     async fn switch(&mut self, plan: Plan, id: Option<SessionId>) -> Result<(), Failure> {
         // The session has to be let go before it can be taken up with another agent, so what can
         // fail is tried first.
-        self.house.agent(&plan, &self.recording)?;
+        self.house.agent(&plan, &self.recording).await?;
         let same = id.as_ref().is_some_and(|id| id == self.session.id());
         if same {
             let aside = duologue_core::MemoryStore::new();
@@ -177,6 +177,10 @@ impl Repl {
         );
         self.screen.line(&format!("{title} {}", paint.text(Style::Dim, about)))?;
         if let Some(notice) = self.house.project_notice() {
+            self.remark(&notice)?;
+        }
+        #[cfg(feature = "local")]
+        if let Some(notice) = crate::local::notice(&self.plan.model) {
             self.remark(&notice)?;
         }
         if self.plan.model == "demo" {
