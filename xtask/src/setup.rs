@@ -70,7 +70,7 @@ pub(crate) fn install() -> Result<Tools> {
 }
 
 fn aimock(wanted: &Path, folder: &Path) -> Result<PathBuf> {
-    let program = folder.join("node_modules/@copilotkit/aimock/dist/aimock-cli.js");
+    let program = folder.join("node_modules/@copilotkit/aimock/dist/cli.js");
     let lock = fs::read_to_string(wanted.join("package-lock.json"))
         .context("reading the pinned versions")?;
     // Written last, so that an installation that was interrupted is done again.

@@ -17,8 +17,8 @@ use bench_arm::{Usage, median};
 use clap::{Args, value_parser};
 use duologue_behaviors::ReAct;
 use duologue_core::{
-    Agent, Delta, DeltaStream, Effect, MemoryStore, Model, Outcome, Request, Role, Session,
-    SessionOptions, StopReason, Store, ToolError, Toolbox, tool,
+    Agent, Delta, DeltaStream, Effect, Memory, MemoryStore, Model, Outcome, Request, Role, Session,
+    SessionOptions, StopReason, Store, ToolError, Toolbox, WindowLimit, tool,
 };
 use duologue_store::{SqliteOptions, SqliteStore};
 use schemars::JsonSchema;
@@ -64,22 +64,27 @@ async fn measure(plan: &Plan) -> Result<()> {
         SqliteStore::open(folder.path().join("journal.db"), SqliteOptions::default()).await?;
     let sqlite: Arc<dyn Store> = Arc::new(sqlite);
 
-    println!("journal  first µs/turn  last µs/turn  last/first (aim: at most {BAR})");
-    for name in ["memory", "sqlite"] {
-        let store = || match name {
-            "memory" => Arc::new(MemoryStore::new()) as Arc<dyn Store>,
-            _ => Arc::clone(&sqlite),
+    println!("journal  prompt     first µs/turn  last µs/turn  last/first (aim: at most {BAR})");
+    for (journal, prompt) in [
+        (Journal::Memory, Prompt::Trimmed),
+        (Journal::Memory, Prompt::Whole),
+        (Journal::Sqlite, Prompt::Trimmed),
+    ] {
+        let store = || match journal {
+            Journal::Memory => Arc::new(MemoryStore::new()) as Arc<dyn Store>,
+            Journal::Sqlite => Arc::clone(&sqlite),
         };
         // The first conversation of a process pays for memory that later ones find in place.
-        converse(store(), plan).await?;
+        converse(store(), prompt, plan).await?;
         let mut ends = Vec::new();
         for _ in 0..plan.repeats {
-            ends.push(converse(store(), plan).await?);
+            ends.push(converse(store(), prompt, plan).await?);
         }
         let first = median(ends.iter().map(|ends| ends.first));
         let last = median(ends.iter().map(|ends| ends.last));
         let ratio = median(ends.iter().map(|ends| ends.last / ends.first));
-        println!("{name:<7}  {first:>13.1}  {last:>12.1}  {ratio:>10.2}");
+        let (journal, prompt) = (format!("{journal:?}"), format!("{prompt:?}"));
+        println!("{journal:<7}  {prompt:<8}  {first:>14.1}  {last:>12.1}  {ratio:>10.2}");
     }
     println!(
         "\n{} turns of one tool call, the first and the last {}, {} repeats",
@@ -88,13 +93,29 @@ async fn measure(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Where the journal is.
+#[derive(Clone, Copy, Debug)]
+enum Journal {
+    Memory,
+    Sqlite,
+}
+
+/// What the model is sent.
+#[derive(Clone, Copy, Debug)]
+enum Prompt {
+    /// What fits into the default window.
+    Trimmed,
+    /// The whole conversation: the hardest case, which no model would read.
+    Whole,
+}
+
 /// CPU per turn at both ends of a conversation, in microseconds.
 struct Ends {
     first: f64,
     last: f64,
 }
 
-async fn converse(store: Arc<dyn Store>, plan: &Plan) -> Result<Ends> {
+async fn converse(store: Arc<dyn Store>, prompt: Prompt, plan: &Plan) -> Result<Ends> {
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let note = tool("note", "Note a number.", Effect::Pure, move |note: Note, _| {
@@ -104,9 +125,14 @@ async fn converse(store: Arc<dyn Store>, plan: &Plan) -> Result<Ends> {
             Ok::<_, ToolError>(format!("noted {}", note.number))
         }
     });
+    let memory = match prompt {
+        Prompt::Trimmed => Memory::default(),
+        Prompt::Whole => Memory { window: WindowLimit::Unlimited, ..Memory::default() },
+    };
     let agent = Agent::builder("clerk", ReAct::default())
         .system("You note numbers.")
         .model(Arc::new(Clerk))
+        .memory(memory)
         .tools(Toolbox::new().with(note))
         .build();
     let session = Session::start(&agent, store, SessionOptions::default())?;
@@ -178,7 +204,7 @@ mod tests {
     async fn both_ends_of_a_conversation_are_measured() {
         for turns in [4, 9] {
             let plan = Plan { turns, window: 2, repeats: 1 };
-            let ends = converse(Arc::new(MemoryStore::new()), &plan).await.unwrap();
+            let ends = converse(Arc::new(MemoryStore::new()), Prompt::Whole, &plan).await.unwrap();
             assert!(ends.first > 0.0 && ends.last > 0.0);
         }
     }

@@ -19,6 +19,8 @@ mod script;
 mod sse;
 mod table;
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use bench_arm::Orders;
 use clap::{Parser, Subcommand};
@@ -54,8 +56,19 @@ enum Command {
     },
 }
 
-fn main() -> Result<()> {
-    match Program::parse().command {
+#[allow(clippy::print_stderr, reason = "a program that talks to a person at a terminal")]
+fn main() -> ExitCode {
+    match run(Program::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::Loop(plan) => contest::hold(&plan),
         Command::Growth(plan) => growth::run(&plan),
         Command::Arm { arm, orders } => arm.run(&orders),
