@@ -51,7 +51,7 @@ impl OurAgent {
         let config = ProviderConfig {
             base_url: Some(orders.url.clone()),
             // The server holds a crowd until the last one has come.
-            idle_timeout_secs: Some(600),
+            idle_timeout_secs: Some(30 * 60),
             ..ProviderConfig::default()
         };
         let configs = BTreeMap::from([("bench".to_owned(), config)]);

@@ -53,7 +53,7 @@ pub(crate) fn hold(plan: &Plan) -> Result<()> {
         let round = format!("{}/{} {}", number + 1, rounds.len(), name(*phase));
         for (contender, score) in contenders.iter().zip(&mut scores) {
             let report = measure(plan, *phase, contender, score)?;
-            say(&round, &contender.name, &report);
+            say(*phase, &round, &contender.name, &report);
             score.reports.push((*phase, report));
         }
     }
@@ -108,11 +108,13 @@ fn name(phase: Phase) -> String {
     }
 }
 
+/// Say what came out, as far as the phase is about it.
 #[allow(clippy::print_stderr, reason = "progress, for the eye")]
-fn say(round: &str, arm: &str, report: &Report) {
-    eprintln!(
-        "{round:>20}  {arm:<8} {:>7.0} µs CPU per step  {:>9.0} µs to the first event  \
-         {:>6.1} KB per agent  {:>6.1} s",
-        report.cpu_us_per_step, report.first_event_us, report.kb_per_agent, report.seconds
-    );
+fn say(phase: Phase, round: &str, arm: &str, report: &Report) {
+    let result = match phase {
+        Phase::Alone => format!("{:>7.0} µs to the first event", report.first_event_us),
+        Phase::Busy => format!("{:>7.0} µs CPU per step", report.cpu_us_per_step),
+        Phase::Crowd(_) => format!("{:>7.1} KB per agent", report.kb_per_agent),
+    };
+    eprintln!("{round:>20}  {arm:<8} {result}  ({:.1} s)", report.seconds);
 }

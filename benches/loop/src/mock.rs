@@ -33,8 +33,8 @@ use crate::{
 const MAX_HEAD: usize = 16 * 1024;
 const MAX_BODY: usize = 1024 * 1024;
 
-/// How long held conversations wait for the last one.
-const HOLD_LIMIT: Duration = Duration::from_secs(300);
+/// How long held conversations wait for the last one. Ten thousand of a slow arm take their time.
+const HOLD_LIMIT: Duration = Duration::from_mins(30);
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\
     content-type: text/event-stream; charset=utf-8\r\n\
