@@ -125,6 +125,7 @@ impl Model for OpenAiChat {
             queue: VecDeque::new(),
             failure: None,
             unstreamed: None,
+            batch: Batch::First,
             patience: Patience::new(service.idle_timeout),
             service,
         })
@@ -142,8 +143,21 @@ struct Answer {
     failure: Option<ModelError>,
     /// The body of a server that did not stream, though it was asked to.
     unstreamed: Option<Vec<u8>>,
+    batch: Batch,
     patience: Patience,
     service: std::sync::Arc<Service>,
+}
+
+/// What was read together is handed over together. hyper gives out one chunk at a time, so a reader
+/// that is behind would pass on word by word what has long arrived: it looks once more first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Batch {
+    /// Nothing was handed over yet: the first word goes out at once.
+    First,
+    /// More may be there already, after so many chunks and a look that found nothing.
+    Filling { chunks: u32, looked: bool },
+    /// What is queued goes out.
+    Emptying,
 }
 
 enum Phase {
@@ -165,10 +179,12 @@ impl Stream for Answer {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            if let Some(delta) = this.queue.pop_front() {
-                return Poll::Ready(Some(Ok(delta)));
+            if !this.queue.is_empty() && this.may_hand_over() {
+                return Poll::Ready(this.queue.pop_front().map(Ok));
             }
-            if let Some(error) = this.failure.take() {
+            if this.queue.is_empty()
+                && let Some(error) = this.failure.take()
+            {
                 this.phase = Phase::Over;
                 return Poll::Ready(Some(Err(error)));
             }
@@ -186,6 +202,7 @@ impl Stream for Answer {
                         if let Some(bytes) = frame.data_ref() {
                             this.patience.progress();
                             this.take_bytes(bytes);
+                            this.batch.grow();
                         }
                         if matches!(this.phase, Phase::Draining(_)) {
                             // The end is nearly always here already. Whoever drops the stream
@@ -199,7 +216,14 @@ impl Stream for Answer {
                             Some(errors::from_transport(provider, error, &this.service.redactor));
                     }
                     Poll::Ready(None) => this.take_end(),
-                    Poll::Pending => std::task::ready!(this.wait(cx)),
+                    Poll::Pending if this.queue.is_empty() => std::task::ready!(this.wait(cx)),
+                    Poll::Pending => {
+                        if this.batch.look() {
+                            // The connection's task has its turn before ours comes again.
+                            cx.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
+                    }
                 },
                 Phase::Draining(_) => {
                     this.try_drain(cx);
@@ -214,10 +238,50 @@ impl Stream for Answer {
     }
 }
 
+impl Batch {
+    /// The most chunks that are put together: words must flow even in a flood.
+    const MOST_CHUNKS: u32 = 32;
+
+    fn grow(&mut self) {
+        if let Self::Filling { chunks, looked } = self {
+            *chunks += 1;
+            *looked = false;
+        }
+    }
+
+    /// Whether to look once more for what has arrived; after that, what is there goes out.
+    fn look(&mut self) -> bool {
+        match self {
+            Self::Filling { looked: looked @ false, .. } => {
+                *looked = true;
+                true
+            }
+            _ => {
+                *self = Self::Emptying;
+                false
+            }
+        }
+    }
+}
+
 impl Answer {
     /// Wait for more; when it takes too long, that is the failure.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.patience.poll(cx).map(|()| self.failure = Some(self.service.silent()))
+    }
+
+    /// Whether the next of the queue is due, or more of it is worth a look.
+    fn may_hand_over(&mut self) -> bool {
+        let filling =
+            matches!(self.batch, Batch::Filling { chunks, .. } if chunks < Batch::MOST_CHUNKS);
+        if filling && self.failure.is_none() && matches!(self.phase, Phase::Reading(_)) {
+            return false;
+        }
+        self.batch = match self.queue.len() {
+            1 => Batch::Filling { chunks: 0, looked: false },
+            _ => Batch::Emptying,
+        };
+        true
     }
 
     fn take_head(&mut self, head: Result<Response, reqwest::Error>) {

@@ -69,6 +69,32 @@ async fn text_is_handed_over_while_the_answer_is_still_coming() {
 }
 
 #[tokio::test]
+async fn words_that_have_long_arrived_are_handed_over_together() {
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let mut flood = head.to_owned();
+    for event in (0..30).map(|_| text("word ")).chain([finish("stop")]) {
+        let data = format!("data: {event}\n\n");
+        flood.push_str(&format!("{:x}\r\n{data}\r\n", data.len()));
+    }
+    flood.push_str("0\r\n\r\n");
+    let server = Server::start(vec![Act::Send(flood.into_bytes())]).await;
+    let said = deltas(&server.model(Wire::OpenaiChat, "m"), asked("hi")).await.unwrap();
+    // The first word does not wait for the others.
+    assert_eq!(said[0], Delta::Text("word ".into()));
+    let words: Vec<&Delta> = said.iter().filter(|delta| matches!(delta, Delta::Text(_))).collect();
+    assert!(words.len() < 10, "{} deltas", words.len());
+    let whole: String = said
+        .iter()
+        .map(|delta| match delta {
+            Delta::Text(text) => text.as_str(),
+            _ => "",
+        })
+        .collect();
+    assert_eq!(whole, "word ".repeat(30));
+}
+
+#[tokio::test]
 async fn a_stream_without_an_end_is_an_error_and_not_a_short_answer() {
     let piece = format!("data: {}\n\n", text("half"));
     for (end, class) in [(End::Proper, ErrorClass::Malformed), (End::Torn, ErrorClass::Network)] {
