@@ -49,6 +49,18 @@ pub(crate) enum Layout {
 }
 
 impl Layout {
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::F32 | Kind::F16 | Kind::Bf16 => Self::F16,
+            Kind::Q4_0 => Self::Q4_0,
+            Kind::Q5_0 => Self::Q5_0,
+            Kind::Q8_0 => Self::Q8_0,
+            Kind::Q4K => Self::Q4K,
+            Kind::Q5K => Self::Q5K,
+            Kind::Q6K => Self::Q6K,
+        }
+    }
+
     /// Columns and bytes of a block of eight rows.
     pub(crate) const fn block(self) -> (usize, usize) {
         match self {
@@ -81,15 +93,7 @@ impl Matrix {
                 tensor.name, tensor.cols
             )));
         }
-        let layout = match tensor.kind {
-            Kind::F32 | Kind::F16 | Kind::Bf16 => Layout::F16,
-            Kind::Q4_0 => Layout::Q4_0,
-            Kind::Q5_0 => Layout::Q5_0,
-            Kind::Q8_0 => Layout::Q8_0,
-            Kind::Q4K => Layout::Q4K,
-            Kind::Q5K => Layout::Q5K,
-            Kind::Q6K => Layout::Q6K,
-        };
+        let layout = Layout::of(tensor.kind);
         let (block_cols, block_bytes) = layout.block();
         let group_bytes = tensor.cols / block_cols * block_bytes;
         let groups = tensor.rows.div_ceil(LANES);
@@ -316,5 +320,59 @@ fn unpack_block(kind: Kind, from: &[u8], out: &mut [f32]) {
                 *out = scale * f32::from(part) * (f32::from(low | high << 4) - 32.0);
             }
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Eight rows of random stored bytes, packed, and as the plain numbers that they stand for.
+    pub(crate) fn random_matrix(
+        kind: Kind,
+        cols: usize,
+        random: &mut fastrand::Rng,
+    ) -> (Matrix, Vec<Vec<f32>>) {
+        let count = cols / kind.block_len();
+        let mut stored = Vec::new();
+        for _ in 0..LANES * count {
+            let mut block: Vec<u8> = (0..kind.block_bytes()).map(|_| random.u8(..)).collect();
+            // Scales must be numbers of a sensible size; all other bits may be anything.
+            let number = random.f32() * 0.1 - 0.05;
+            let half = f32_to_f16(number).to_le_bytes();
+            match kind {
+                Kind::F32 => block.copy_from_slice(&number.to_le_bytes()),
+                Kind::Bf16 => block.copy_from_slice(&number.to_le_bytes()[2..]),
+                Kind::Q6K => block[208..].copy_from_slice(&half),
+                Kind::Q4K | Kind::Q5K => {
+                    block[..2].copy_from_slice(&half);
+                    block[2..4].copy_from_slice(&half);
+                }
+                _ => block[..2].copy_from_slice(&half),
+            }
+            stored.extend(block);
+        }
+        let layout = Layout::of(kind);
+        let (block_cols, block_bytes) = layout.block();
+        let mut bytes = vec![0; cols / block_cols * block_bytes];
+        pack_group(kind, &stored, &mut bytes, block_bytes);
+        let rows = stored.chunks(stored.len() / LANES).map(|row| {
+            let mut numbers = vec![0.0; cols];
+            for (block, out) in row
+                .chunks(kind.block_bytes())
+                .zip(numbers.chunks_mut(kind.block_len()))
+            {
+                unpack_block(kind, block, out);
+            }
+            numbers
+        });
+        let rows = rows.collect();
+        let matrix = Matrix {
+            layout,
+            rows: LANES,
+            cols,
+            bytes,
+        };
+        (matrix, rows)
     }
 }

@@ -189,7 +189,10 @@ async fn fetch(
         progress(Progress::Trying { source: name.clone() });
         let reason = match job.attempt(&attempt).await {
             Ok(part) => match fs::rename(&part, &path) {
-                Ok(()) => return Ok(path),
+                Ok(()) => {
+                    job.tidy();
+                    return Ok(path);
+                }
                 Err(error) => error.to_string(),
             },
             Err(reason) => reason,
@@ -255,6 +258,13 @@ impl Job<'_> {
     /// A file beside the model file, for what is not yet confirmed.
     fn part(&self, suffix: &str) -> PathBuf {
         self.options.cache.join(format!("{}{suffix}", self.file.file))
+    }
+
+    /// Delete what tries left that did not come to an end.
+    fn tidy(&self) {
+        for suffix in [".hub", ".wheels", ".wheels.state", ".copy"] {
+            let _ = fs::remove_file(self.part(suffix));
+        }
     }
 
     async fn attempt(&self, attempt: &Attempt<'_>) -> Result<PathBuf, String> {

@@ -401,7 +401,7 @@ pub(super) mod float {
 
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
-    fn panel<const T: usize>(a: [&[f32]; T], b: &[u16], mut c: [&mut [f32]; T], n: usize) {
+    fn panel<const T: usize>(a: [&[f32]; T], b: &[u16], c: [&mut [f32]; T], n: usize) {
         for column in (0..n).step_by(8) {
             let mut sums = [_mm256_setzero_ps(); T];
             for t in 0..T {
