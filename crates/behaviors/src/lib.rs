@@ -1,1 +1,21 @@
-//! Behaviours for Duologue agents: generic and ReAct.
+//! Behaviours: the ways in which Duologue's agents work.
+//!
+//! A behaviour is pure; it decides and the driver in `duologue-core` does. All of them are plain
+//! implementations of [`Behavior`](duologue_core::Behavior), as a user's own would be.
+//!
+//! - [`Generic`]: receive, think, call tools, go on until there is an answer.
+//! - [`ReAct`]: the same with a thought before each action and a bound on the iterations.
+//!
+//! ```
+//! use duologue_behaviors::ReAct;
+//! use duologue_core::Agent;
+//!
+//! let agent = Agent::builder("clerk", ReAct::default()).system("You keep the books.").build();
+//! assert!(agent.system().is_some_and(|prompt| prompt.starts_with("You keep the books.")));
+//! ```
+
+mod generic;
+mod react;
+
+pub use generic::Generic;
+pub use react::ReAct;

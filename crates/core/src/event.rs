@@ -28,10 +28,7 @@ pub struct Entry {
     pub event: Event,
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_root(run: &RunId) -> bool {
     *run == RunId::ROOT
 }
@@ -104,6 +101,9 @@ pub enum Event {
         /// How long it took, in milliseconds.
         #[serde(default)]
         elapsed_ms: u64,
+        /// What the answer is for, when it is not part of the conversation, such as `validation`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        aside: Option<String>,
     },
     /// Output: the agent needs something from outside.
     ExternalAction {
@@ -189,6 +189,8 @@ pub enum Event {
     ChildReplied {
         /// The child's run.
         child: RunId,
+        /// What the parent calls it.
+        key: String,
         /// How its turn ended.
         #[serde(flatten)]
         outcome: Outcome,
@@ -229,10 +231,7 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    #[allow(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde calls it with a reference"
-    )]
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     fn is_start(&self) -> bool {
         *self == Self::Start
     }
@@ -339,10 +338,7 @@ impl Event {
             Self::ChildStarted { .. } => "child_started",
             Self::ChildReplied { .. } => "child_replied",
             Self::Note { .. } => "note",
-            Self::Unknown(value) => value
-                .get("kind")
-                .and_then(Value::as_str)
-                .unwrap_or("unknown"),
+            Self::Unknown(value) => value.get("kind").and_then(Value::as_str).unwrap_or("unknown"),
         }
     }
 }
@@ -359,10 +355,7 @@ impl Serialize for Event {
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let kind = value
-            .get("kind")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
         // A known kind that does not parse is an error; only an unknown kind is kept unread.
         if KINDS.contains(&kind) {
             Self::deserialize(value).map_err(D::Error::custom)
@@ -397,10 +390,7 @@ mod tests {
 
     #[test]
     fn every_known_kind_is_listed() {
-        let entry = Event::Note {
-            topic: "t".into(),
-            data: Value::Null,
-        };
+        let entry = Event::Note { topic: "t".into(), data: Value::Null };
         assert!(KINDS.contains(&entry.kind()));
         let json = serde_json::to_value(&entry).unwrap();
         assert_eq!(json, json!({"kind": "note", "topic": "t", "data": null}));

@@ -1,23 +1,60 @@
-//! The words every part of Duologue speaks.
+//! The words every part of Duologue speaks, and the driver that makes them happen.
+//!
+//! Everything here is a conversation between two parties, written down while it happens as one
+//! append-only journal of typed [`Entry`]s. The journal is at once the live stream, the checkpoint,
+//! the trace, the fixture and the history from which the next prompt is made.
+//!
+//! - A [`Message`] has typed [`Part`]s; a [`Model`] answers a [`Request`] with a stream of
+//!   [`Delta`]s; a [`Tool`] is what an agent can do besides talking.
+//! - A [`Behavior`] is pure: it folds entries and decides the next [`Step`]. The driver does the
+//!   I/O of a step and appends what came of it.
+//! - An [`Agent`] is a behaviour with its model, tools, [`Policy`], [`Memory`], [`Budget`] and
+//!   [`Hooks`]. A [`Session`] is a live conversation with one, kept in a [`Store`].
+//! - Every turn ends in exactly one [`Outcome`]. What waits for a person is an [`Inquiry`]; what
+//!   they say is an [`Answer`].
+//!
+//! This crate knows no provider, no HTTP, no terminal and no database.
 
+mod agent;
+mod behavior;
+mod budget;
+mod driver;
 mod event;
+mod hook;
 mod ids;
+mod memory;
 mod message;
 mod model;
 mod outcome;
+mod permission;
+mod replay;
+mod session;
+mod state;
 mod store;
 mod tool;
 
+pub use agent::{Agent, AgentBuilder, Function, Retry};
+pub use behavior::{Ask, Behavior, ChildTurn, Profile, Step, ToolSelection};
+pub use budget::{Budget, Grants, Spent};
 pub use event::{Delivery, Entry, Event, ForkPoint, HookChange, SCHEMA_VERSION};
+pub use hook::{HookContext, HookError, Hooks, PreTool};
 pub use ids::{CallId, MessageId, RunId, SessionId};
+pub use memory::{CUT_NOTE, Memory, OnFull, Window, WindowLimit};
 pub use message::{FileSource, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 pub use model::{
     Accumulator, Completion, Delta, DeltaStream, ErrorClass, Model, ModelError, Options,
     OutputSchema, Price, ReasoningEffort, Request, StopReason, ToolChoice, Usage,
 };
 pub use outcome::{Answer, FailureCause, Inquiry, InquiryKind, Limit, Outcome};
+pub use permission::{Mode, Policy, Rule, RuleError, Verdict};
+pub use replay::{Divergence, replay};
+pub use session::{
+    Attendance, Events, Input, Live, Reply, Session, SessionError, SessionOptions, SessionState,
+    WhenBusy, fork, read_all,
+};
+pub use state::{Batch, CallState, Latest, Phase, RunState};
 pub use store::{Claim, ListQuery, Mail, MemoryStore, SessionSummary, Store, StoreError};
 pub use tool::{
-    Content, Effect, Execution, FunctionTool, ResultReader, Tool, ToolContext, ToolError,
+    Content, Effect, Execution, FunctionTool, Reach, ResultReader, Tool, ToolContext, ToolError,
     ToolOutput, ToolSpec, Toolbox, parameters_of, tool,
 };

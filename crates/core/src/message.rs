@@ -125,12 +125,7 @@ pub struct ToolCall {
 impl ToolCall {
     /// A call with arguments that are already parsed.
     pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: Value) -> Self {
-        Self {
-            id: id.into(),
-            name: name.into(),
-            arguments,
-            signature: None,
-        }
+        Self { id: id.into(), name: name.into(), arguments, signature: None }
     }
 
     /// A call as a model streams it: its arguments as JSON text. Text that does not parse is kept
@@ -226,9 +221,7 @@ impl Part {
 
     /// A data part.
     pub fn data(value: impl Into<Value>) -> Self {
-        Self::Data {
-            value: value.into(),
-        }
+        Self::Data { value: value.into() }
     }
 
     /// The part as a model reads it inside a text.
@@ -236,13 +229,8 @@ impl Part {
         match self {
             Self::Text { text } | Self::Reasoning { text, .. } => text.clone(),
             Self::Data { value } => value.to_string(),
-            Self::File {
-                media_type, name, ..
-            } => {
-                format!(
-                    "[file {} ({media_type})]",
-                    name.as_deref().unwrap_or("unnamed")
-                )
+            Self::File { media_type, name, .. } => {
+                format!("[file {} ({media_type})]", name.as_deref().unwrap_or("unnamed"))
             }
             Self::ToolCall(call) => format!("[call {} {}]", call.name, call.arguments),
             Self::ToolResult(result) => result.prompt_text(),
@@ -267,13 +255,7 @@ impl Part {
 impl Message {
     /// A message of one role and parts, with a new id.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
-        Self {
-            id: MessageId::random(),
-            role,
-            name: None,
-            parts,
-            metadata: BTreeMap::new(),
-        }
+        Self { id: MessageId::random(), role, name: None, parts, metadata: BTreeMap::new() }
     }
 
     /// A user's text.
@@ -358,11 +340,7 @@ fn json_bytes(value: &Value) -> usize {
         Value::String(text) => text.len() + 2,
         Value::Array(items) => items.iter().map(|item| json_bytes(item) + 1).sum::<usize>() + 2,
         Value::Object(fields) => {
-            fields
-                .iter()
-                .map(|(key, item)| key.len() + json_bytes(item) + 4)
-                .sum::<usize>()
-                + 2
+            fields.iter().map(|(key, item)| key.len() + json_bytes(item) + 4).sum::<usize>() + 2
         }
     }
 }

@@ -199,10 +199,7 @@ pub struct Usage {
     pub cost_microusd: u64,
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -324,11 +321,7 @@ impl fmt::Display for ErrorClass {
 impl ModelError {
     /// An error of a class.
     pub fn new(class: ErrorClass, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            class,
-            message: message.into(),
-            retry_after: None,
-        }
+        Self { class, message: message.into(), retry_after: None }
     }
 
     /// The same error with the provider's wish for a pause.
@@ -378,15 +371,9 @@ impl Accumulator {
                 _ => self.parts.push(Part::Text { text: more }),
             },
             Delta::Reasoning(more) => match self.parts.last_mut() {
-                Some(Part::Reasoning {
-                    text,
-                    signature: None,
-                }) => text.push_str(&more),
+                Some(Part::Reasoning { text, signature: None }) => text.push_str(&more),
                 _ if more.is_empty() => {}
-                _ => self.parts.push(Part::Reasoning {
-                    text: more,
-                    signature: None,
-                }),
+                _ => self.parts.push(Part::Reasoning { text: more, signature: None }),
             },
             Delta::ReasoningSignature(proof) => {
                 let thought = self.parts.iter_mut().rev().find_map(|part| match part {
@@ -395,10 +382,9 @@ impl Accumulator {
                 });
                 match thought {
                     Some(signature) => *signature = Some(proof),
-                    None => self.parts.push(Part::Reasoning {
-                        text: String::new(),
-                        signature: Some(proof),
-                    }),
+                    None => self
+                        .parts
+                        .push(Part::Reasoning { text: String::new(), signature: Some(proof) }),
                 }
             }
             Delta::CallStart { index, id, name } => self.calls.push(PartialCall {
@@ -451,10 +437,6 @@ impl Accumulator {
             parts,
             metadata: std::collections::BTreeMap::new(),
         };
-        Completion {
-            message,
-            usage: self.usage,
-            stop: self.stop,
-        }
+        Completion { message, usage: self.usage, stop: self.stop }
     }
 }

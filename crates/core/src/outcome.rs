@@ -180,10 +180,7 @@ pub enum Answer {
 impl Answer {
     /// A text as the result.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Result {
-            content: vec![Part::text(text)],
-            is_error: false,
-        }
+        Self::Result { content: vec![Part::text(text)], is_error: false }
     }
 }
 

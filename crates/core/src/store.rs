@@ -16,8 +16,8 @@ pub use memory::MemoryStore;
 /// `append` only queues; `flush` waits until everything appended to a session before is safe. The
 /// driver flushes before every side effect and at the end of every turn.
 pub trait Store: Send + Sync + 'static {
-    /// Begin a journal with its first entries.
-    fn create(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<(), StoreError>;
+    /// Begin a journal with its first entries. Whoever begins it owns it.
+    fn create(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<Claim, StoreError>;
 
     /// Queue entries at the end of a journal, in order. An error of an earlier append comes out
     /// at the next `flush`.
@@ -212,16 +212,14 @@ impl SessionSummary {
         self.entries = entry.seq + 1;
         self.updated_at = entry.at;
         match &entry.event {
-            Event::SessionStarted {
-                agent, forked_from, ..
-            } => {
+            Event::SessionStarted { agent, forked_from, .. } => {
                 self.agent.clone_from(agent);
                 self.forked_from.clone_from(forked_from);
             }
-            Event::UserRequest { message, .. } if entry.run == RunId::ROOT => {
-                if self.title.is_empty() {
-                    self.title = title_of(message);
-                }
+            Event::UserRequest { message, .. }
+                if entry.run == RunId::ROOT && self.title.is_empty() =>
+            {
+                self.title = title_of(message);
             }
             Event::AgentResponseStart { .. } if entry.run == RunId::ROOT => {
                 "running".clone_into(&mut self.status);
@@ -235,21 +233,13 @@ impl SessionSummary {
 
     /// Whether the session waits for somebody.
     pub fn waits(&self) -> bool {
-        self.status
-            == Outcome::InputRequired {
-                inquiries: Vec::new(),
-            }
-            .name()
+        self.status == Outcome::InputRequired { inquiries: Vec::new() }.name()
     }
 }
 
 fn title_of(message: &Message) -> String {
     let text = message.text();
-    let line = text
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default()
-        .trim();
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let mut title: String = line.chars().take(SessionSummary::TITLE_CHARS).collect();
     if title.len() < line.len() {
         title.push('…');

@@ -47,6 +47,19 @@ pub enum Execution {
     External,
 }
 
+/// How far a tool's effects can go. Permissions and the guard against untrusted text look at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// The conversation, or files inside the workspace folder.
+    Workspace,
+    /// Anything on this machine.
+    #[default]
+    Machine,
+    /// Other machines.
+    Network,
+}
+
 /// What a tool says about itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
@@ -58,6 +71,9 @@ pub struct ToolSpec {
     pub parameters: Value,
     /// What running it does.
     pub effect: Effect,
+    /// How far that can go.
+    #[serde(default)]
+    pub reach: Reach,
     /// Who runs it.
     #[serde(default)]
     pub execution: Execution,
@@ -76,6 +92,7 @@ impl ToolSpec {
             description: description.into(),
             parameters,
             effect: Effect::Pure,
+            reach: Reach::Machine,
             execution: Execution::Local,
             timeout: Self::DEFAULT_TIMEOUT,
         }
@@ -203,11 +220,7 @@ where
 {
     let mut spec = ToolSpec::new(name, description, parameters_of::<A>());
     spec.effect = effect;
-    FunctionTool {
-        spec: Arc::new(spec),
-        function,
-        arguments: std::marker::PhantomData,
-    }
+    FunctionTool { spec: Arc::new(spec), function, arguments: std::marker::PhantomData }
 }
 
 /// The JSON Schema of a type, as tools declare their parameters.
@@ -215,17 +228,41 @@ pub fn parameters_of<A: JsonSchema>() -> Value {
     let mut settings = schemars::generate::SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    let mut schema = settings
-        .into_generator()
-        .into_root_schema_for::<A>()
-        .to_value();
+    let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     if let Some(fields) = schema.as_object_mut() {
         fields.remove("title");
-        fields
-            .entry("properties")
-            .or_insert_with(|| Value::Object(serde_json::Map::new()));
+        fields.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
+    shorten(&mut schema);
     schema
+}
+
+/// Leave out what costs tokens and tells a model nothing: formats of Rust's numbers, defaults that
+/// are null, and null beside the type of an argument that may be left out anyway.
+fn shorten(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let is_number_format = |format: &str| {
+                ["int", "uint", "float", "double"].iter().any(|kind| format.starts_with(kind))
+            };
+            if fields.get("format").and_then(Value::as_str).is_some_and(is_number_format) {
+                fields.remove("format");
+            }
+            if fields.get("default") == Some(&Value::Null) {
+                fields.remove("default");
+            }
+            let only_type = match fields.get("type").and_then(Value::as_array).map(Vec::as_slice) {
+                Some([one, Value::String(null)]) if null == "null" => Some(one.clone()),
+                _ => None,
+            };
+            if let Some(one) = only_type {
+                fields.insert("type".into(), one);
+            }
+            fields.values_mut().for_each(shorten);
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        _ => {}
+    }
 }
 
 /// A tool made from a function by [`tool`].
@@ -240,6 +277,13 @@ impl<A, F> FunctionTool<A, F> {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         Arc::make_mut(&mut self.spec).timeout = timeout;
+        self
+    }
+
+    /// The same tool with another reach.
+    #[must_use]
+    pub fn reach(mut self, reach: Reach) -> Self {
+        Arc::make_mut(&mut self.spec).reach = reach;
         self
     }
 
@@ -308,19 +352,11 @@ impl Toolbox {
     #[must_use]
     pub fn with_shared(mut self, tool: Arc<dyn Tool>) -> Self {
         let name = tool.spec().name.clone();
-        match self
-            .tools
-            .iter_mut()
-            .find(|other| other.spec().name == name)
-        {
+        match self.tools.iter_mut().find(|other| other.spec().name == name) {
             Some(place) => *place = tool,
             None => self.tools.push(tool),
         }
-        self.specs = self
-            .tools
-            .iter()
-            .map(|tool| Arc::clone(tool.spec()))
-            .collect();
+        self.specs = self.tools.iter().map(|tool| Arc::clone(tool.spec())).collect();
         self
     }
 
@@ -342,8 +378,45 @@ impl Toolbox {
 
 impl fmt::Debug for Toolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.specs.iter().map(|spec| &spec.name))
-            .finish()
+        f.debug_list().entries(self.specs.iter().map(|spec| &spec.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Page {
+        /// Which file.
+        path: String,
+        /// From which line.
+        #[serde(default)]
+        offset: Option<u32>,
+    }
+
+    #[test]
+    fn a_schema_says_what_a_model_needs_and_no_more() {
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "path": { "description": "Which file.", "type": "string" },
+                "offset": { "description": "From which line.", "type": "integer", "minimum": 0 },
+            },
+            "required": ["path"],
+        });
+        assert_eq!(parameters_of::<Page>(), expected);
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_told_with_their_place() {
+        let read = tool("read", "", Effect::Pure, |_: Page, _| async { Ok("") });
+        let wrong = json!({"path": "x", "offset": "one"});
+        let error = read.check(&wrong).unwrap_err();
+        assert!(error.starts_with("offset: invalid type: string \"one\""), "{error}");
+        assert_eq!(read.check(&json!({"path": "x", "offset": null})), Ok(()));
     }
 }

@@ -1,3 +1,72 @@
 //! `duo`: build, run, connect and measure LLM agents.
+//!
+//! The program is thin: [`cli`] says what it understands, [`house`] puts configuration, journal,
+//! models, tools and agents together, [`commands`] has one file per command, [`repl`] is the chat,
+//! and [`terminal`] is what a person sees.
 
-fn main() {}
+mod approval;
+mod cli;
+mod commands;
+mod config;
+mod conversation;
+mod exit;
+mod failure;
+mod house;
+#[cfg(feature = "local")]
+mod local;
+mod repl;
+mod terminal;
+
+use std::io::Write;
+
+use clap::Parser;
+
+use cli::{Chat, Cli, Command, Sessions};
+use failure::{Done, Failure};
+use house::House;
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return end(Err(Failure::new(error))),
+    };
+    let done = runtime.block_on(run(cli));
+    // Blocking reads of a terminal must not keep the program alive.
+    runtime.shutdown_background();
+    end(done)
+}
+
+fn end(done: Done) -> std::process::ExitCode {
+    let exit = match done {
+        Ok(exit) => exit,
+        Err(failure) if failure.exit() == exit::Exit::Completed => failure.exit(),
+        Err(failure) => {
+            // Standard error may be closed; there is nobody left to tell then.
+            let _ = writeln!(std::io::stderr(), "duo: {failure}");
+            failure.exit()
+        }
+    };
+    std::process::ExitCode::from(exit as u8)
+}
+
+async fn run(cli: Cli) -> Done {
+    let house = House::open(&cli.shared)?;
+    match cli.command.unwrap_or_else(|| Command::Chat(Chat::default())) {
+        Command::Run(args) => commands::run::run(&house, args).await,
+        Command::Chat(args) => repl::chat(house, args).await,
+        Command::Sessions(sessions) => match sessions {
+            Sessions::List(args) => commands::sessions::list(&house, args).await,
+            Sessions::Show(args) => commands::sessions::show(&house, args).await,
+            Sessions::Resume(args) => commands::sessions::resume(&house, args).await,
+            Sessions::Answer(args) => commands::sessions::answer(&house, args).await,
+            Sessions::Fork(args) => commands::sessions::fork(&house, args).await,
+            Sessions::Replay(args) => commands::sessions::replay(&house, args).await,
+            Sessions::Export(args) => commands::sessions::export(&house, args).await,
+            Sessions::Delete(args) => commands::sessions::delete(&house, args).await,
+        },
+        Command::Models(args) => commands::models::run(&house, args).await,
+        Command::Tools(args) => commands::tools::tools(&house, args),
+        Command::Config(args) => commands::config::config(&house, args),
+    }
+}

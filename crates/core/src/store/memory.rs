@@ -38,10 +38,7 @@ impl MemoryStore {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
-        self.shared
-            .sessions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(
@@ -53,6 +50,21 @@ impl MemoryStore {
             Some(kept) => work(kept),
             None => Err(StoreError::NotFound(session.clone())),
         }
+    }
+}
+
+impl MemoryStore {
+    /// A claim that gives the session back.
+    fn release_of(&self, session: &SessionId) -> Claim {
+        let store = self.clone();
+        let id = session.clone();
+        Claim::new(move || {
+            // A deleted session has nothing to give back.
+            let _ = store.with(&id, |kept| {
+                kept.claimed = false;
+                Ok(())
+            });
+        })
     }
 }
 
@@ -80,7 +92,7 @@ fn now<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 }
 
 impl Store for MemoryStore {
-    fn create(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<(), StoreError> {
+    fn create(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<Claim, StoreError> {
         let mut sessions = self.sessions();
         if sessions.contains_key(session) {
             return Err(StoreError::Exists(session.clone()));
@@ -88,13 +100,14 @@ impl Store for MemoryStore {
         let mut kept = Kept {
             entries: Vec::new(),
             summary: SessionSummary::new(session.clone()),
-            claimed: false,
+            claimed: true,
             mail: Vec::new(),
             next_mail: 1,
         };
         kept.push(entries)?;
         sessions.insert(session.clone(), kept);
-        Ok(())
+        drop(sessions);
+        Ok(self.release_of(session))
     }
 
     fn append(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<(), StoreError> {
@@ -113,13 +126,7 @@ impl Store for MemoryStore {
     ) -> BoxFuture<'_, Result<Vec<Arc<Entry>>, StoreError>> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         now(self.with(session, |kept| {
-            Ok(kept
-                .entries
-                .iter()
-                .skip(from)
-                .take(limit)
-                .cloned()
-                .collect())
+            Ok(kept.entries.iter().skip(from).take(limit).cloned().collect())
         }))
     }
 
@@ -127,10 +134,7 @@ impl Store for MemoryStore {
         &self,
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
-        now(Ok(self
-            .sessions()
-            .get(session)
-            .map(|kept| kept.summary.clone())))
+        now(Ok(self.sessions().get(session).map(|kept| kept.summary.clone())))
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
@@ -139,23 +143,9 @@ impl Store for MemoryStore {
             .sessions()
             .values()
             .map(|kept| &kept.summary)
-            .filter(|summary| {
-                query
-                    .before
-                    .is_none_or(|before| summary.updated_at < before)
-            })
-            .filter(|summary| {
-                query
-                    .agent
-                    .as_ref()
-                    .is_none_or(|agent| *agent == summary.agent)
-            })
-            .filter(|summary| {
-                query
-                    .status
-                    .as_ref()
-                    .is_none_or(|status| *status == summary.status)
-            })
+            .filter(|summary| query.before.is_none_or(|before| summary.updated_at < before))
+            .filter(|summary| query.agent.as_ref().is_none_or(|agent| *agent == summary.agent))
+            .filter(|summary| query.status.as_ref().is_none_or(|status| *status == summary.status))
             .cloned()
             .collect();
         found.sort_by(|a, b| (b.updated_at, &b.id).cmp(&(a.updated_at, &a.id)));
@@ -168,12 +158,8 @@ impl Store for MemoryStore {
         prefix: &str,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        let mut found: Vec<SessionId> = self
-            .sessions()
-            .keys()
-            .filter(|id| id.as_str().starts_with(prefix))
-            .cloned()
-            .collect();
+        let mut found: Vec<SessionId> =
+            self.sessions().keys().filter(|id| id.as_str().starts_with(prefix)).cloned().collect();
         found.sort();
         found.truncate(limit);
         now(Ok(found))
@@ -191,10 +177,7 @@ impl Store for MemoryStore {
         let id = session.clone();
         now(self.with(session, move |kept| {
             if kept.claimed {
-                return Err(StoreError::Busy {
-                    session: id,
-                    owner: "this process".into(),
-                });
+                return Err(StoreError::Busy { session: id, owner: "this process".into() });
             }
             kept.claimed = true;
             Ok(Claim::new(move || {

@@ -1,0 +1,482 @@
+//! Sessions: a conversation with an agent, live.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
+
+use crate::{
+    Agent, Answer, CallId, Entry, Event, ForkPoint, Inquiry, InquiryKind, Mail, Message, Outcome,
+    RunId, SCHEMA_VERSION, SessionId, Store, StoreError, Usage, driver,
+};
+
+mod channels;
+mod events;
+mod ledger;
+mod shared;
+
+pub use channels::Input;
+pub use events::{Events, Live};
+pub(crate) use ledger::Ledger;
+pub(crate) use shared::{Results, Shared, now_ms};
+
+/// How many entries are read at a time.
+const PAGE: usize = 1000;
+
+/// A conversation with an agent. Clones are the same conversation.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use duologue_core::*;
+/// # struct Parrot;
+/// # impl Model for Parrot {
+/// #     fn name(&self) -> &str { "test/parrot" }
+/// #     fn ask(&self, request: Request) -> DeltaStream {
+/// #         let text = request.messages.last().map(|m| m.text()).unwrap_or_default();
+/// #         let deltas = [Ok(Delta::Text(text)), Ok(Delta::Stop(StopReason::Completed))];
+/// #         Box::pin(futures::stream::iter(deltas))
+/// #     }
+/// # }
+/// # struct Once;
+/// # impl Behavior for Once {
+/// #     type State = ();
+/// #     fn name(&self) -> &'static str { "once" }
+/// #     fn decide(&self, run: &RunState, _: &()) -> Step {
+/// #         match run.latest() {
+/// #             Latest::Input => Step::Ask(Ask::default()),
+/// #             _ => Step::End(Outcome::Completed),
+/// #         }
+/// #     }
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), SessionError> {
+/// # let agent = Agent::builder("parrot", Once).model(Arc::new(Parrot)).build();
+/// let session = Session::start(&agent, Arc::new(MemoryStore::new()), SessionOptions::default())?;
+/// let reply = session.reply("Hello").await?;
+/// assert_eq!(reply.outcome, Outcome::Completed);
+/// assert_eq!(reply.text(), "Hello");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Session {
+    shared: Arc<Shared>,
+}
+
+/// How a session is begun or taken up.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Its id; a random one otherwise.
+    pub id: Option<SessionId>,
+    /// What the application wants to find again in the first entry.
+    pub metadata: BTreeMap<String, Value>,
+    /// Whether somebody is there to be asked when a budget is used up.
+    pub attendance: Attendance,
+}
+
+/// Whether anybody is there to be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attendance {
+    /// Nobody: a used-up budget ends the turn.
+    #[default]
+    Unattended,
+    /// Somebody, now or later: a used-up budget pauses and asks.
+    Attended,
+}
+
+/// What a request does when the session is busy with another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// It waits for its own turn.
+    #[default]
+    Queue,
+    /// It joins the turn under way, before the next step.
+    Steer,
+    /// It is an error.
+    Refuse,
+}
+
+/// How a turn ended and what was said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// Which turn it was.
+    pub turn: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the agent said last.
+    pub message: Option<Arc<Message>>,
+    /// What the task used so far, children included.
+    pub usage: Usage,
+}
+
+impl Reply {
+    /// The text of the message, or nothing.
+    pub fn text(&self) -> String {
+        self.message.as_ref().map(|message| message.text()).unwrap_or_default()
+    }
+}
+
+/// Why a session did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SessionError {
+    /// Another turn is under way.
+    #[error("the session is busy with another turn")]
+    Busy,
+    /// Nothing waits for this answer.
+    #[error("nothing waits for an answer to {id}{}", waiting_for(.waiting))]
+    NotPending {
+        /// What was answered.
+        id: CallId,
+        /// What waits.
+        waiting: Vec<CallId>,
+    },
+    /// The answer does not fit the question.
+    #[error("{id} cannot be answered like that: {expected}")]
+    DoesNotFit {
+        /// What was answered.
+        id: CallId,
+        /// What would fit.
+        expected: &'static str,
+    },
+    /// The journal is of a later version than this program.
+    #[error(
+        "the session was written by a later version (schema {found}; this one knows {SCHEMA_VERSION}); update duologue to open it"
+    )]
+    NewerSchema {
+        /// The journal's version.
+        found: u32,
+    },
+    /// The journal could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The turn died of a defect.
+    #[error("the turn ended by a defect: {0}")]
+    Defect(String),
+}
+
+fn waiting_for(ids: &[CallId]) -> String {
+    if ids.is_empty() {
+        return "; nothing waits at all".into();
+    }
+    let ids: Vec<&str> = ids.iter().map(CallId::as_str).collect();
+    format!("; these wait: {}", ids.join(", "))
+}
+
+/// A session that can be carried elsewhere: its journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionState {
+    /// The version of the schema.
+    pub schema: u32,
+    /// All entries.
+    pub entries: Vec<Arc<Entry>>,
+}
+
+impl Session {
+    /// Begin a session.
+    pub fn start(
+        agent: &Agent,
+        store: Arc<dyn Store>,
+        options: SessionOptions,
+    ) -> Result<Self, SessionError> {
+        let id = options.id.clone().unwrap_or_else(SessionId::random);
+        let first = Entry {
+            seq: 0,
+            at: now_ms(),
+            run: RunId::ROOT,
+            event: Event::SessionStarted {
+                schema: SCHEMA_VERSION,
+                agent: agent.name().to_owned(),
+                forked_from: None,
+                metadata: options.metadata.clone(),
+            },
+        };
+        Self::begin(agent, store, id, vec![Arc::new(first)], &options)
+    }
+
+    /// Take up a session that exists, whatever state its last process left it in.
+    pub async fn open(
+        agent: &Agent,
+        store: Arc<dyn Store>,
+        id: &SessionId,
+        options: SessionOptions,
+    ) -> Result<Self, SessionError> {
+        let claim = store.claim(id).await?;
+        let mut ledger = Ledger::new(agent.clone());
+        for entry in read_all(&*store, id).await? {
+            check_schema(&entry)?;
+            ledger.fold(&entry);
+        }
+        let shared = Shared::new(store, id.clone(), ledger, claim, options.attendance);
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Begin a session with the state of another, under a new id.
+    pub fn load_state(
+        agent: &Agent,
+        store: Arc<dyn Store>,
+        state: &SessionState,
+        options: SessionOptions,
+    ) -> Result<Self, SessionError> {
+        if state.schema > SCHEMA_VERSION {
+            return Err(SessionError::NewerSchema { found: state.schema });
+        }
+        let id = options.id.clone().unwrap_or_else(SessionId::random);
+        Self::begin(agent, store, id, state.entries.clone(), &options)
+    }
+
+    fn begin(
+        agent: &Agent,
+        store: Arc<dyn Store>,
+        id: SessionId,
+        entries: Vec<Arc<Entry>>,
+        options: &SessionOptions,
+    ) -> Result<Self, SessionError> {
+        let mut ledger = Ledger::new(agent.clone());
+        for entry in &entries {
+            check_schema(entry)?;
+            ledger.fold(entry);
+        }
+        let claim = store.create(&id, entries)?;
+        let shared = Shared::new(store, id, ledger, claim, options.attendance);
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.shared.id
+    }
+
+    /// Say something and wait for the end of the turn. A busy session takes it up afterwards.
+    ///
+    /// The turn goes on when the returned future is dropped; [`cancel`](Self::cancel) ends it.
+    pub async fn reply(&self, message: impl Into<Message>) -> Result<Reply, SessionError> {
+        self.reply_when_busy(message, WhenBusy::Queue).await
+    }
+
+    /// Say something, with a choice of what happens when a turn is under way.
+    pub async fn reply_when_busy(
+        &self,
+        message: impl Into<Message>,
+        when_busy: WhenBusy,
+    ) -> Result<Reply, SessionError> {
+        let message = Arc::new(message.into());
+        let guard = match (Arc::clone(&self.shared.turn).try_lock_owned(), when_busy) {
+            (Ok(guard), _) => guard,
+            (Err(_), WhenBusy::Refuse) => return Err(SessionError::Busy),
+            (Err(_), WhenBusy::Queue) => Arc::clone(&self.shared.turn).lock_owned().await,
+            (Err(_), WhenBusy::Steer) => {
+                if let Some(reply) = self.shared.steer(&message)? {
+                    let lost = || SessionError::Defect("the turn ended without a reply".into());
+                    return reply.await.map_err(|_| lost());
+                }
+                Arc::clone(&self.shared.turn).lock_owned().await
+            }
+        };
+        self.take_turn(guard, Some(message)).await
+    }
+
+    /// Go on with a turn that a process left in the middle, or that waited for answers which are
+    /// there now. Nothing to go on with gives the last reply again.
+    pub async fn resume(&self) -> Result<Reply, SessionError> {
+        let guard = Arc::clone(&self.shared.turn).lock_owned().await;
+        self.take_turn(guard, None).await
+    }
+
+    async fn take_turn(
+        &self,
+        guard: OwnedMutexGuard<()>,
+        message: Option<Arc<Message>>,
+    ) -> Result<Reply, SessionError> {
+        let shared = Arc::clone(&self.shared);
+        // A task of its own: a caller that goes away does not leave a turn half done.
+        let turn = tokio::spawn(async move {
+            let reply = driver::turn(&shared, message).await;
+            for steering in shared.take_steering() {
+                if let Ok(reply) = &reply {
+                    // A caller that went away does not want it.
+                    let _ = steering.send(reply.clone());
+                }
+            }
+            drop(guard);
+            reply
+        });
+        match turn.await {
+            Ok(reply) => Ok(reply?),
+            Err(error) => Err(SessionError::Defect(error.to_string())),
+        }
+    }
+
+    /// Let the agent know something that it need not answer.
+    pub fn observe(&self, message: impl Into<Message>) -> Result<(), SessionError> {
+        let message = Arc::new(message.into());
+        self.shared.append(RunId::ROOT, Event::Observed { message })?;
+        Ok(())
+    }
+
+    /// Answer something that the session waits for. The agent goes on at once if it is at work,
+    /// and otherwise with [`resume`](Self::resume).
+    pub fn answer(
+        &self,
+        id: &CallId,
+        answer: Answer,
+        by: Option<String>,
+    ) -> Result<(), SessionError> {
+        let mut ledger = self.shared.ledger();
+        let Some(inquiry) = ledger.pending().find(|inquiry| inquiry.id == *id) else {
+            let waiting = ledger.pending().map(|inquiry| inquiry.id.clone()).collect();
+            return Err(SessionError::NotPending { id: id.clone(), waiting });
+        };
+        if let Some(expected) = misfit(&inquiry.kind, &answer) {
+            return Err(SessionError::DoesNotFit { id: id.clone(), expected });
+        }
+        let run = inquiry.run;
+        let event = Event::ExternalActionResult { id: id.clone(), answer, by };
+        self.shared.append_locked(&mut ledger, run, event)?;
+        Ok(())
+    }
+
+    /// What the session waits for.
+    pub fn pending(&self) -> Vec<Inquiry> {
+        self.shared.ledger().pending().cloned().collect()
+    }
+
+    /// Whether a process left a turn in the middle that [`resume`](Self::resume) would go on with.
+    pub fn is_unfinished(&self) -> bool {
+        self.shared.ledger().run(RunId::ROOT).is_some_and(|run| run.state.is_open())
+    }
+
+    /// Stop the turn under way, with everything that it started. Partial work is kept.
+    pub fn cancel(&self, reason: impl Into<String>) {
+        self.shared.cancel(reason.into());
+    }
+
+    /// Listen from now on.
+    pub fn events(&self) -> Events {
+        let live = self.shared.live();
+        let receiver = live.subscribe();
+        let from = self.shared.ledger().next_seq;
+        Events::new(Arc::clone(&self.shared), receiver, from)
+    }
+
+    /// Listen from an entry on, also to what is already written.
+    pub fn events_from(&self, seq: u64) -> Events {
+        let receiver = self.shared.live().subscribe();
+        Events::new(Arc::clone(&self.shared), receiver, seq)
+    }
+
+    /// All entries so far, to be carried elsewhere.
+    pub async fn state(&self) -> Result<SessionState, SessionError> {
+        let entries = read_all(&*self.shared.store, &self.shared.id).await?;
+        Ok(SessionState { schema: SCHEMA_VERSION, entries })
+    }
+
+    /// How the last turn ended, if there was one.
+    pub fn last_outcome(&self) -> Option<Outcome> {
+        self.shared.ledger().run(RunId::ROOT).and_then(|run| run.state.outcome().cloned())
+    }
+
+    /// Take in what other processes posted for this session. Answers and cancellations take
+    /// effect; requests are returned for the caller to [`reply`](Self::reply) to, in order.
+    pub async fn collect_mail(&self) -> Result<Vec<Message>, SessionError> {
+        let mail = self.shared.store.mail(&self.shared.id).await?;
+        let Some(last) = mail.last().map(|(number, _)| *number) else {
+            return Ok(Vec::new());
+        };
+        let mut requests = Vec::new();
+        for (_, letter) in mail {
+            match letter {
+                // Mail that was taken in before a crash comes again and no longer fits anything.
+                Mail::Answer { id, answer, by } => match self.answer(&id, answer, by) {
+                    Ok(())
+                    | Err(SessionError::NotPending { .. } | SessionError::DoesNotFit { .. }) => {}
+                    Err(error) => return Err(error),
+                },
+                Mail::Request { message } => {
+                    if !self.shared.ledger().knows_request(&message.id) {
+                        requests.push(message);
+                    }
+                }
+                Mail::Cancel { reason } => self.cancel(reason),
+            }
+        }
+        self.shared.store.flush(&self.shared.id).await?;
+        self.shared.store.acknowledge(&self.shared.id, last).await?;
+        Ok(requests)
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("id", &self.shared.id).finish_non_exhaustive()
+    }
+}
+
+/// Copy a session up to and with an entry into a new one, which goes its own way from there.
+pub async fn fork(
+    store: &dyn Store,
+    from: &SessionId,
+    at: Option<u64>,
+) -> Result<SessionId, SessionError> {
+    let mut entries = read_all(store, from).await?;
+    let last = entries.last().map_or(0, |entry| entry.seq);
+    let at = at.unwrap_or(last).min(last);
+    entries.retain(|entry| entry.seq <= at);
+    if let Some(first) = entries.first_mut() {
+        let mut copy = Entry::clone(first);
+        if let Event::SessionStarted { forked_from, .. } = &mut copy.event {
+            *forked_from = Some(ForkPoint { session: from.clone(), at });
+        }
+        *first = Arc::new(copy);
+    }
+    let id = SessionId::random();
+    drop(store.create(&id, entries)?);
+    store.flush(&id).await?;
+    Ok(id)
+}
+
+/// All entries of a session.
+pub async fn read_all(store: &dyn Store, id: &SessionId) -> Result<Vec<Arc<Entry>>, StoreError> {
+    let mut all: Vec<Arc<Entry>> = Vec::new();
+    loop {
+        let page = store.read(id, all.len() as u64, PAGE).await?;
+        let is_last = page.len() < PAGE;
+        all.extend(page);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+fn check_schema(entry: &Entry) -> Result<(), SessionError> {
+    match entry.event {
+        Event::SessionStarted { schema, .. } if schema > SCHEMA_VERSION => {
+            Err(SessionError::NewerSchema { found: schema })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What would fit, where an answer does not.
+fn misfit(kind: &InquiryKind, answer: &Answer) -> Option<&'static str> {
+    let fits = match kind {
+        InquiryKind::Approval { .. } => true,
+        InquiryKind::Question { .. } | InquiryKind::Execution { .. } => {
+            matches!(answer, Answer::Result { .. } | Answer::Deny { .. })
+        }
+        InquiryKind::Credentials { .. } => !matches!(answer, Answer::Edit { .. }),
+        InquiryKind::Budget { .. } => {
+            matches!(answer, Answer::Approve | Answer::ApproveAlways | Answer::Deny { .. })
+        }
+    };
+    if fits {
+        return None;
+    }
+    Some(match kind {
+        InquiryKind::Question { .. } | InquiryKind::Execution { .. } => "give a result, or deny it",
+        InquiryKind::Budget { .. } => "approve or deny it",
+        InquiryKind::Approval { .. } | InquiryKind::Credentials { .. } => {
+            "approve it, deny it or give a result"
+        }
+    })
+}

@@ -1,0 +1,174 @@
+//! The ledger: all runs of a session, folded from its journal.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use crate::{
+    Agent, Answer, CallId, Delivery, Entry, Event, Inquiry, InquiryKind, MessageId, RunId,
+    RunState, Step, behavior::Machine,
+};
+
+/// What a journal adds up to: every run with its state and its behaviour at work.
+pub(crate) struct Ledger {
+    runs: Vec<Run>,
+    pub(crate) next_seq: u64,
+    pub(crate) last_at: i64,
+    /// Tools that somebody approved for the rest of the session.
+    grants: HashSet<String>,
+    /// Ids that were given to calls; a model that repeats one gets another.
+    call_ids: HashSet<CallId>,
+    /// Ids of requests, so that mail is not delivered twice.
+    requests: HashSet<MessageId>,
+}
+
+/// One run.
+pub(crate) struct Run {
+    pub(crate) state: RunState,
+    pub(crate) agent: Agent,
+    pub(crate) parent: Option<RunId>,
+    pub(crate) children: BTreeMap<String, RunId>,
+    /// How many tasks it was given, and how many of them its parent heard the end of.
+    pub(crate) tasks: u32,
+    pub(crate) replies: u32,
+    machine: Box<dyn Machine>,
+}
+
+impl Run {
+    fn new(id: RunId, agent: Agent, parent: Option<RunId>) -> Self {
+        let parts = agent.parts();
+        Self {
+            state: RunState::new(id, parts.memory.clone()),
+            machine: Arc::clone(&parts.pattern).start(),
+            agent,
+            parent,
+            children: BTreeMap::new(),
+            tasks: 0,
+            replies: 0,
+        }
+    }
+
+    pub(crate) fn decide(&self) -> Step {
+        self.machine.decide(&self.state)
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(agent: Agent) -> Self {
+        Self {
+            runs: vec![Run::new(RunId::ROOT, agent, None)],
+            next_seq: 0,
+            last_at: 0,
+            grants: HashSet::new(),
+            call_ids: HashSet::new(),
+            requests: HashSet::new(),
+        }
+    }
+
+    pub(crate) fn run(&self, id: RunId) -> Option<&Run> {
+        self.runs.get(id.0 as usize)
+    }
+
+    fn run_mut(&mut self, id: RunId) -> Option<&mut Run> {
+        self.runs.get_mut(id.0 as usize)
+    }
+
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter()
+    }
+
+    /// The run that the next child gets.
+    pub(crate) fn next_run(&self) -> RunId {
+        RunId(u32::try_from(self.runs.len()).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn is_granted(&self, tool: &str) -> bool {
+        self.grants.contains(tool)
+    }
+
+    pub(crate) fn knows_call(&self, id: &CallId) -> bool {
+        self.call_ids.contains(id)
+    }
+
+    pub(crate) fn knows_request(&self, id: &MessageId) -> bool {
+        self.requests.contains(id)
+    }
+
+    /// What all runs wait for.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &Inquiry> {
+        self.runs.iter().flat_map(|run| run.state.pending())
+    }
+
+    /// A run and those above it, the root last.
+    pub(crate) fn with_ancestors(&self, id: RunId) -> impl Iterator<Item = &Run> {
+        std::iter::successors(self.run(id), |run| run.parent.and_then(|parent| self.run(parent)))
+    }
+
+    /// Take in the next entry.
+    pub(crate) fn fold(&mut self, entry: &Entry) {
+        self.next_seq = entry.seq + 1;
+        self.last_at = self.last_at.max(entry.at);
+        match &entry.event {
+            Event::ChildStarted { child, key, .. } => self.start_child(entry.run, *child, key),
+            Event::ChildReplied { child, .. } => {
+                if let Some(run) = self.run_mut(*child) {
+                    run.replies += 1;
+                }
+            }
+            Event::UserRequest { message, delivery } => {
+                self.requests.insert(message.id.clone());
+                if let Some(run) = self.run_mut(entry.run)
+                    && *delivery == Delivery::Start
+                {
+                    run.tasks += 1;
+                }
+            }
+            Event::AgentMessage { message, usage, .. } => {
+                self.call_ids.extend(message.tool_calls().map(|call| call.id.clone()));
+                let mut at = Some(entry.run);
+                while let Some(run) = at.and_then(|id| self.run_mut(id)) {
+                    let spent = run.state.spent_mut();
+                    spent.steps += 1;
+                    spent.usage += *usage;
+                    at = run.parent;
+                }
+            }
+            Event::ExternalActionResult { id, answer: Answer::ApproveAlways, .. } => {
+                let tool = self.pending().find(|inquiry| inquiry.id == *id).and_then(|inquiry| {
+                    match &inquiry.kind {
+                        InquiryKind::Approval { call, .. } => Some(call.name.clone()),
+                        _ => None,
+                    }
+                });
+                self.grants.extend(tool);
+            }
+            // A resumed process took up all runs, not the one that the entry stands in.
+            Event::SessionResumed { .. } => {
+                for run in &mut self.runs {
+                    run.state.fold(entry);
+                }
+            }
+            _ => {}
+        }
+        if let Some(run) = self.run_mut(entry.run) {
+            if !matches!(entry.event, Event::SessionResumed { .. }) {
+                run.state.fold(entry);
+            }
+            run.machine.fold(entry);
+        }
+    }
+
+    fn start_child(&mut self, parent: RunId, child: RunId, key: &str) {
+        if child != self.next_run() {
+            return;
+        }
+        let Some(run) = self.run_mut(parent) else {
+            return;
+        };
+        // An agent that no longer has this child keeps the place, so that later runs keep theirs.
+        let agent = run.agent.children().get(key).unwrap_or(&run.agent).clone();
+        run.children.insert(key.to_owned(), child);
+        self.runs.push(Run::new(child, agent, Some(parent)));
+    }
+}

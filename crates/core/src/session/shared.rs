@@ -1,0 +1,171 @@
+//! What all handles of a session, its driver and its listeners share.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use futures::future::{BoxFuture, FutureExt};
+use tokio::sync::{broadcast, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{Attendance, Ledger, Live, PAGE, Reply, events::BACKLOG};
+use crate::{
+    CallId, Claim, Delivery, Entry, Event, Message, ResultReader, RunId, SessionId, Store,
+    StoreError,
+};
+
+/// What all handles of a session, its driver and its listeners share.
+pub(crate) struct Shared {
+    pub(crate) id: SessionId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) attendance: Attendance,
+    ledger: Mutex<Ledger>,
+    live: OnceLock<broadcast::Sender<Live>>,
+    /// Held while a turn is under way.
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+    /// Who steered the turn under way and waits for its reply.
+    steering: Mutex<Vec<oneshot::Sender<Reply>>>,
+    cancel: Mutex<(CancellationToken, String)>,
+    _claim: Claim,
+}
+
+impl Shared {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        id: SessionId,
+        ledger: Ledger,
+        claim: Claim,
+        attendance: Attendance,
+    ) -> Self {
+        Self {
+            id,
+            store,
+            attendance,
+            ledger: Mutex::new(ledger),
+            live: OnceLock::new(),
+            turn: Arc::new(tokio::sync::Mutex::new(())),
+            steering: Mutex::default(),
+            cancel: Mutex::new((CancellationToken::new(), String::new())),
+            _claim: claim,
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        // A panic while the lock was held would be a defect of ours; the journal is still whole.
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Write the next entry, fold it in and tell the listeners.
+    pub(crate) fn append(&self, run: RunId, event: Event) -> Result<Arc<Entry>, StoreError> {
+        self.append_locked(&mut self.ledger(), run, event)
+    }
+
+    pub(crate) fn append_locked(
+        &self,
+        ledger: &mut Ledger,
+        run: RunId,
+        event: Event,
+    ) -> Result<Arc<Entry>, StoreError> {
+        // The clock may be set back; the journal's times are not.
+        let at = now_ms().max(ledger.last_at);
+        let entry = Arc::new(Entry { seq: ledger.next_seq, at, run, event });
+        self.store.append(&self.id, vec![Arc::clone(&entry)])?;
+        ledger.fold(&entry);
+        if let Some(live) = self.live.get() {
+            // Nobody listening is not an error.
+            let _ = live.send(Live::Entry(Arc::clone(&entry)));
+        }
+        Ok(entry)
+    }
+
+    /// Add a request to the turn under way, whose reply comes through the channel; `None` if
+    /// there is no turn.
+    pub(super) fn steer(
+        &self,
+        message: &Arc<Message>,
+    ) -> Result<Option<oneshot::Receiver<Reply>>, StoreError> {
+        let mut ledger = self.ledger();
+        if !ledger.run(RunId::ROOT).is_some_and(|run| run.state.is_open()) {
+            return Ok(None);
+        }
+        let message = Arc::clone(message);
+        let event = Event::UserRequest { message, delivery: Delivery::Steer };
+        self.append_locked(&mut ledger, RunId::ROOT, event)?;
+        let (sender, receiver) = oneshot::channel();
+        self.steering.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        Ok(Some(receiver))
+    }
+
+    pub(super) fn take_steering(&self) -> Vec<oneshot::Sender<Reply>> {
+        std::mem::take(&mut self.steering.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn live(&self) -> &broadcast::Sender<Live> {
+        // Made when the first listener comes: most sessions of a busy server have none.
+        self.live.get_or_init(|| broadcast::Sender::new(BACKLOG))
+    }
+
+    /// The stream for deltas, where somebody listens.
+    pub(crate) fn listeners(&self) -> Option<&broadcast::Sender<Live>> {
+        self.live.get().filter(|live| live.receiver_count() > 0)
+    }
+
+    /// A fresh token for a new turn.
+    pub(crate) fn renew_cancel(&self) -> CancellationToken {
+        let mut cancel = self.cancel.lock().unwrap_or_else(PoisonError::into_inner);
+        *cancel = (CancellationToken::new(), String::new());
+        cancel.0.clone()
+    }
+
+    /// Stop the turn under way.
+    pub(super) fn cancel(&self, reason: String) {
+        let mut cancel = self.cancel.lock().unwrap_or_else(PoisonError::into_inner);
+        cancel.1 = reason;
+        cancel.0.cancel();
+    }
+
+    pub(crate) fn cancel_reason(&self) -> String {
+        let cancel = self.cancel.lock().unwrap_or_else(PoisonError::into_inner);
+        if cancel.1.is_empty() { "cancelled".into() } else { cancel.1.clone() }
+    }
+}
+
+/// Finds the results of earlier calls in the journal.
+pub(crate) struct Results(pub(crate) Arc<Shared>);
+
+impl ResultReader for Results {
+    fn result_text(&self, call: CallId) -> BoxFuture<'static, Option<String>> {
+        let shared = Arc::clone(&self.0);
+        async move {
+            let mut from = 0;
+            loop {
+                let page = shared.store.read(&shared.id, from, PAGE).await.ok()?;
+                from += page.len() as u64;
+                let found = page.iter().find_map(|entry| match &entry.event {
+                    Event::ToolEnded { result, .. } if result.call_id == call => {
+                        Some(result.prompt_text())
+                    }
+                    _ => None,
+                });
+                if found.is_some() || page.len() < PAGE {
+                    return found;
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+impl fmt::Debug for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Results")
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

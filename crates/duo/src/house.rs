@@ -1,0 +1,426 @@
+//! The house: puts a configuration, a journal, models, tools and agents together.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use duologue_behaviors::{Generic, ReAct};
+use duologue_core::{
+    Agent, AgentBuilder, Attendance, Behavior, MemoryStore, Model, SessionId, SessionOptions,
+    Store, Toolbox,
+};
+use duologue_models::{KeyStatus, ProviderConfig, Providers, Recorder, Replay, Scripted, Wire};
+use duologue_store::{Durability, SqliteOptions, SqliteStore};
+use duologue_tools::{
+    BuiltinConfig, Enabled, HttpConfig, PrivateAddresses, ShellConfig, Workspace, builtin,
+    builtin_named,
+};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use crate::{
+    cli::{self, Recording},
+    config::{
+        Config, Flag, Loaded, Sources, Vocabulary,
+        keys::{self, Journal, OnBreach, ProviderKind},
+        suggest,
+    },
+    failure::Failure,
+    terminal::Paint,
+};
+
+/// The words that stand for a model by themselves; those that end in `:` take a file.
+const MODEL_WORDS: &[&str] = &[
+    "demo",
+    "script:",
+    "replay:",
+    #[cfg(feature = "local")]
+    "local",
+    #[cfg(feature = "local")]
+    "local:",
+];
+
+/// The script behind `demo`.
+const DEMO: &str = include_str!("demo.yaml");
+
+/// What an agent is told about itself unless its section says otherwise.
+const SYSTEM: &str = "You are a helpful assistant at a command line. Use your tools to look things \
+     up and to act rather than guess. Be brief. When a tool fails or is denied, say so plainly.";
+
+/// Everything that commands work with.
+pub(crate) struct House {
+    pub(crate) loaded: Loaded,
+    pub(crate) providers: Providers,
+    pub(crate) paint: Paint,
+    /// Whether to go ahead without asking.
+    pub(crate) yes: bool,
+    store: OnceCell<Arc<dyn Store>>,
+    /// The flag, which counts more than what a session remembers.
+    asked_model: Option<String>,
+    asked_agent: Option<String>,
+    asked_workspace: bool,
+}
+
+impl House {
+    /// Read the configuration and make ready.
+    pub(crate) fn open(flags: &cli::Shared) -> Result<Self, Failure> {
+        let vocabulary = Vocabulary {
+            tools: duologue_tools::names().iter().map(ToString::to_string).collect(),
+            models: MODEL_WORDS.iter().map(ToString::to_string).collect(),
+            providers: known_providers()?,
+            ..Vocabulary::default()
+        };
+        let mut sources = Sources::of_process(vocabulary)?;
+        sources.flags = flags_of(flags);
+        sources.set.clone_from(&flags.set);
+        let loaded = Config::load(&sources)?;
+        let providers = Providers::new(provider_configs(&loaded.config)).map_err(Failure::usage)?;
+        let paint = Paint::new(match loaded.config.ui.color {
+            keys::Color::Auto => cli::Color::Auto,
+            keys::Color::Always => cli::Color::Always,
+            keys::Color::Never => cli::Color::Never,
+        });
+        Ok(Self {
+            loaded,
+            providers,
+            paint,
+            yes: flags.yes,
+            store: OnceCell::new(),
+            asked_model: flags.model.clone(),
+            asked_agent: flags.agent.clone(),
+            asked_workspace: flags.workspace.is_some(),
+        })
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.loaded.config
+    }
+
+    /// Where sessions are kept.
+    pub(crate) async fn store(&self) -> Result<Arc<dyn Store>, Failure> {
+        let open = || async {
+            let path = match &self.config().journal {
+                Journal::Memory => return Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
+                Journal::File(path) => path,
+                Journal::Sqlite => {
+                    return Err(Failure::usage(
+                        "there is no folder for the journal because HOME is not set; say --journal FILE",
+                    ));
+                }
+            };
+            let durability = match self.config().durability {
+                keys::Durability::Disk => Durability::Disk,
+                keys::Durability::Process => Durability::Process,
+            };
+            let options = SqliteOptions { durability, ..SqliteOptions::default() };
+            Ok(Arc::new(SqliteStore::open(path, options).await?) as Arc<dyn Store>)
+        };
+        self.store.get_or_try_init(open).await.cloned()
+    }
+
+    /// Whether sessions outlive the program.
+    pub(crate) fn keeps_sessions(&self) -> bool {
+        self.config().journal != Journal::Memory
+    }
+
+    /// The one session whose id begins so.
+    pub(crate) async fn find(&self, prefix: &str) -> Result<SessionId, Failure> {
+        let found = self.store().await?.find(prefix, 6).await?;
+        match found.as_slice() {
+            [one] => Ok(one.clone()),
+            [] => Err(Failure::usage(format!(
+                "there is no session {prefix}; `duo sessions list` shows which there are"
+            ))),
+            many => {
+                let ids: Vec<&str> = many.iter().take(5).map(SessionId::as_str).collect();
+                let more = if many.len() > 5 { ", …" } else { "" };
+                let ids = ids.join(", ");
+                Err(Failure::usage(format!("several sessions begin with {prefix}: {ids}{more}")))
+            }
+        }
+    }
+
+    /// How a session of this house begins.
+    pub(crate) fn session_options(&self, plan: &Plan) -> SessionOptions {
+        let metadata = [
+            ("model", Value::from(plan.model.clone())),
+            ("workspace", Value::from(plan.workspace.to_string_lossy().into_owned())),
+        ];
+        SessionOptions {
+            id: None,
+            metadata: metadata.map(|(key, value)| (key.to_owned(), value)).into(),
+            attendance: self.attendance(&plan.agent),
+        }
+    }
+
+    fn attendance(&self, agent: &str) -> Attendance {
+        let budget = self.config().agents.get(agent).map_or(&self.config().budget, |a| &a.budget);
+        match budget.on_breach {
+            // A question can be answered later, from anywhere, if the session is kept.
+            OnBreach::Ask if self.keeps_sessions() => Attendance::Attended,
+            OnBreach::Ask | OnBreach::End => Attendance::Unattended,
+        }
+    }
+
+    /// What somebody who works in a project of others should know: what its file lets agents do
+    /// and to whom it sends conversations.
+    pub(crate) fn project_notice(&self) -> Option<String> {
+        let grants: Vec<String> =
+            self.loaded.provenance.grants_of_project().map(|row| row.key.clone()).collect();
+        if grants.is_empty() {
+            return None;
+        }
+        let keys = grants.join(", ");
+        Some(format!("duologue.toml of this project sets {keys}; `duo config` shows how"))
+    }
+
+    /// What a new session is to be held with.
+    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+        let agent = self.config().agent.clone();
+        let model = self.model_name(&agent)?;
+        Ok(Plan { agent, model, workspace: self.config().workspace.clone() })
+    }
+
+    /// What an existing session is to be held with: as it was, unless flags say otherwise.
+    pub(crate) async fn plan_of(&self, id: &SessionId) -> Result<Plan, Failure> {
+        let store = self.store().await?;
+        let first = store.read(id, 0, 1).await?;
+        let started = first.first().map(|entry| &entry.event);
+        let Some(duologue_core::Event::SessionStarted { agent, metadata, .. }) = started else {
+            return Err(Failure::new(format!("session {id} has no beginning")));
+        };
+        let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
+        let agent = self.asked_agent.clone().unwrap_or_else(|| agent.clone());
+        let model = match (&self.asked_model, text("model")) {
+            (None, Some(model)) => model,
+            _ => self.model_name(&agent)?,
+        };
+        let workspace = match text("workspace") {
+            Some(folder) if !self.asked_workspace => folder.into(),
+            _ => self.config().workspace.clone(),
+        };
+        Ok(Plan { agent, model, workspace })
+    }
+
+    /// The agent of a plan, ready to work.
+    pub(crate) async fn agent(&self, plan: &Plan, recording: &Recording) -> Result<Agent, Failure> {
+        let model = self.model(&plan.model).await?;
+        let model: Arc<dyn Model> = match &recording.record {
+            None => model,
+            Some(file) => Arc::new(Recorder::new(model, file).map_err(Failure::usage)?),
+        };
+        Ok(self.builder(plan)?.model(model).build())
+    }
+
+    /// The agent of a plan without a model, for replays.
+    pub(crate) fn mute_agent(&self, plan: &Plan) -> Result<Agent, Failure> {
+        Ok(self.builder(plan)?.build())
+    }
+
+    fn builder(&self, plan: &Plan) -> Result<AgentBuilder, Failure> {
+        let config = self.config();
+        let Some(section) = config.agents.get(&plan.agent) else {
+            let names = || config.agents.keys().map(String::as_str);
+            let hint = match suggest(&plan.agent, names()) {
+                Some(meant) => format!(" (did you mean \"{meant}\"?)"),
+                None => format!("; there are {}", names().collect::<Vec<_>>().join(", ")),
+            };
+            return Err(Failure::usage(format!("unknown agent \"{}\"{hint}", plan.agent)));
+        };
+        let builder = match section.behavior.as_str() {
+            "react" => start(
+                plan,
+                ReAct {
+                    max_iterations: section
+                        .max_steps
+                        .map_or(ReAct::default().max_iterations, u64::from),
+                },
+            ),
+            _ => start(
+                plan,
+                Generic {
+                    max_steps: section.max_steps.map_or(Generic::default().max_steps, u64::from),
+                },
+            ),
+        };
+        Ok(builder
+            .description(section.description.clone().unwrap_or_default())
+            .system(self.loaded.system_of(&plan.agent)?.unwrap_or_else(|| SYSTEM.to_owned()))
+            .tools(self.tools(&plan.workspace, section.tools.as_deref())?)
+            .policy(config.permissions.policy().map_err(Failure::usage)?)
+            .memory(section.memory.to_core(&config.limits))
+            .budget(section.budget.to_core())
+            .options(section.options())
+            .retry(config.limits.retry())
+            .max_send_backs(config.limits.max_send_backs))
+    }
+
+    /// The one rule for which tools an agent has: those that its section names, or else all that
+    /// are on.
+    pub(crate) fn tools(
+        &self,
+        workspace: &Path,
+        named: Option<&[String]>,
+    ) -> Result<Toolbox, Failure> {
+        let tools = &self.config().tools;
+        let workspace = Workspace::open(workspace).map_err(Failure::usage)?;
+        let config = BuiltinConfig {
+            enabled: match named {
+                Some(names) => Enabled::Only(names.to_vec()),
+                None => Enabled::Usual,
+            },
+            shell: ShellConfig {
+                timeout: std::time::Duration::from_secs(tools.shell_timeout_seconds),
+                ..ShellConfig::default()
+            },
+            http: HttpConfig {
+                private_addresses: if tools.http_allow_private {
+                    PrivateAddresses::Allowed
+                } else {
+                    PrivateAddresses::Refused
+                },
+                ..HttpConfig::default()
+            },
+            ..BuiltinConfig::new(workspace)
+        };
+        let mut list = builtin(&config).map_err(Failure::usage)?;
+        if named.is_none() {
+            for name in &tools.enabled {
+                list.push(builtin_named(name, &config).map_err(Failure::usage)?);
+            }
+        }
+        Ok(list.into_iter().fold(Toolbox::new(), Toolbox::with_shared))
+    }
+
+    /// The model's name for an agent: asked for, the agent's, the configuration's, or whatever can
+    /// be had.
+    fn model_name(&self, agent: &str) -> Result<String, Failure> {
+        if let Some(model) = &self.asked_model {
+            return Ok(model.clone());
+        }
+        let config = self.config();
+        let of_agent = config.agents.get(agent).and_then(|agent| agent.model.clone());
+        match of_agent.or_else(|| config.model.clone()).or_else(|| self.usual_model()) {
+            Some(model) => Ok(model),
+            None => Err(Failure::usage(NO_MODEL)),
+        }
+    }
+
+    /// The usual model of the first provider whose key is set, or the local one.
+    pub(crate) fn usual_model(&self) -> Option<String> {
+        let usual = [
+            ("anthropic", "anthropic/claude-sonnet-4-5"),
+            ("openai", "openai/gpt-4.1"),
+            ("gemini", "gemini/gemini-2.5-flash"),
+        ];
+        let has_key = |name: &str| {
+            let mut known = self.providers.available().into_iter();
+            known.any(|p| p.name == name && matches!(p.key, KeyStatus::Set { .. }))
+        };
+        let remote = usual.iter().find(|(name, _)| has_key(name)).map(|(_, model)| *model);
+        let local = cfg!(feature = "local").then_some("local");
+        remote.or(local).map(str::to_owned)
+    }
+
+    /// A model by its name.
+    async fn model(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
+        #[cfg(feature = "local")]
+        if crate::local::is_local(name) {
+            return crate::local::model(self, name).await;
+        }
+        if name == "demo" {
+            return Ok(Arc::new(Scripted::from_yaml("demo", DEMO).map_err(Failure::new)?));
+        }
+        if let Some(file) = name.strip_prefix("script:") {
+            return Ok(Arc::new(Scripted::from_file(file).map_err(Failure::usage)?));
+        }
+        if let Some(file) = name.strip_prefix("replay:") {
+            return Ok(Arc::new(Replay::from_cassette(file).map_err(Failure::usage)?));
+        }
+        self.providers.model(name).map_err(Failure::usage)
+    }
+}
+
+/// What a session is held with.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) agent: String,
+    pub(crate) model: String,
+    pub(crate) workspace: PathBuf,
+}
+
+/// What somebody without a model is told.
+pub(crate) const NO_MODEL: &str = "no model is configured. Three ways to get one:
+  1. a provider: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY
+  2. a server of your own (Ollama, vLLM, llama.cpp, LM Studio): duo --model ollama/qwen3
+  3. no model at all: duo --model demo answers from a script, with real tools
+`duo models` shows what can be reached.";
+
+/// The providers that need no section.
+fn known_providers() -> Result<Vec<String>, Failure> {
+    let usual = Providers::new(BTreeMap::new()).map_err(Failure::usage)?;
+    let mut names: Vec<String> = usual.available().into_iter().map(|known| known.name).collect();
+    if cfg!(feature = "local") {
+        names.push("local".into());
+    }
+    Ok(names)
+}
+
+fn start(plan: &Plan, behavior: impl Behavior) -> AgentBuilder {
+    Agent::builder(plan.agent.as_str(), behavior)
+}
+
+fn flags_of(flags: &cli::Shared) -> Vec<Flag> {
+    let mut found = Vec::new();
+    if let Some(model) = &flags.model {
+        found.push(Flag::new("--model", "model", model.as_str()));
+    }
+    if let Some(agent) = &flags.agent {
+        found.push(Flag::new("--agent", "agent", agent.as_str()));
+    }
+    if let Some(journal) = &flags.journal {
+        found.push(Flag::new("--journal", "journal", journal.as_str()));
+    }
+    if let Some(folder) = &flags.workspace {
+        let folder = folder.to_string_lossy().into_owned();
+        found.push(Flag::new("--workspace", "workspace", folder));
+    }
+    if let Some(mode) = flags.permissions {
+        let word = match mode {
+            cli::PermissionsMode::ReadOnly => "read-only",
+            cli::PermissionsMode::Ask => "ask",
+            cli::PermissionsMode::AutoEdit => "auto-edit",
+            cli::PermissionsMode::Full => "full",
+        };
+        found.push(Flag::new("--permissions", "permissions.mode", word));
+    }
+    if let Some(color) = flags.color {
+        let word = match color {
+            cli::Color::Auto => "auto",
+            cli::Color::Always => "always",
+            cli::Color::Never => "never",
+        };
+        found.push(Flag::new("--color", "ui.color", word));
+    }
+    found
+}
+
+fn provider_configs(config: &Config) -> BTreeMap<String, ProviderConfig> {
+    let convert = |provider: &keys::Provider| ProviderConfig {
+        wire: provider.kind.map(|kind| match kind {
+            ProviderKind::OpenAi => Wire::OpenaiChat,
+            ProviderKind::OpenAiResponses => Wire::OpenaiResponses,
+            ProviderKind::Anthropic => Wire::Anthropic,
+            ProviderKind::Gemini => Wire::Gemini,
+            ProviderKind::Ollama => Wire::Ollama,
+        }),
+        base_url: provider.base_url.clone(),
+        api_key_env: provider.api_key_env.clone(),
+        headers: provider.headers.templates().clone(),
+        idle_timeout_secs: provider.idle_timeout_seconds,
+        prices: provider.prices.iter().map(|(name, p)| (name.clone(), p.to_core())).collect(),
+    };
+    config.providers.iter().map(|(name, provider)| (name.clone(), convert(provider))).collect()
+}

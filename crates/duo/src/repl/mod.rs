@@ -1,0 +1,205 @@
+//! `duo chat`: talking with an agent, line by line.
+
+mod commands;
+mod editor;
+
+use std::io::{BufRead, IsTerminal};
+
+use duologue_core::{Message, Outcome, Session, SessionId};
+
+use crate::{
+    cli::{Chat, Recording},
+    conversation::{conclude, converse},
+    exit::Exit,
+    failure::{Done, Failure},
+    house::{House, Plan},
+    terminal::{Screen, Style},
+};
+use editor::{Editor, Typed};
+
+/// A chat under way. Commands work on it.
+pub(crate) struct Repl {
+    house: House,
+    plan: Plan,
+    session: Session,
+    screen: Screen,
+    recording: Recording,
+}
+
+/// What a command wants to happen afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The next line.
+    Stay,
+    /// The end.
+    Leave,
+}
+
+pub(crate) async fn chat(house: House, args: Chat) -> Done {
+    let (plan, id) = match &args.session {
+        None => (house.plan()?, None),
+        Some(prefix) => {
+            let id = house.find(prefix).await?;
+            (house.plan_of(&id).await?, Some(id))
+        }
+    };
+    let screen = Screen::new(house.paint, false, false);
+    let session = hold(&house, &plan, &args.recording, id.as_ref()).await?;
+    let mut repl = Repl { house, plan, session, screen, recording: args.recording };
+    if std::io::stdin().is_terminal() { repl.typed().await } else { repl.piped().await }
+}
+
+/// Begin a session, or take one up.
+async fn hold(
+    house: &House,
+    plan: &Plan,
+    recording: &Recording,
+    id: Option<&SessionId>,
+) -> Result<Session, Failure> {
+    let agent = house.agent(plan, recording).await?;
+    let options = house.session_options(plan);
+    let store = house.store().await?;
+    Ok(match id {
+        None => Session::start(&agent, store, options)?,
+        Some(id) => Session::open(&agent, store, id, options).await?,
+    })
+}
+
+impl Repl {
+    /// A person types.
+    async fn typed(&mut self) -> Done {
+        self.banner()?;
+        let mut editor = Editor::new(self.house.config().repl.history.as_deref());
+        if self.session.is_unfinished() {
+            self.turn(None).await?;
+        }
+        loop {
+            match editor.read()? {
+                Typed::Line(line) if line.trim().is_empty() => {}
+                Typed::Line(line) => {
+                    if self.take(&line).await? == Next::Leave {
+                        return Ok(Exit::Completed);
+                    }
+                }
+                // Ctrl-C on an empty line: people who want out know Ctrl-D, others are told.
+                Typed::Interrupt => self.remark("Ctrl-D leaves, :help helps")?,
+                Typed::End => return Ok(Exit::Completed),
+            }
+        }
+    }
+
+    /// A program types: one request a line, the answers alone on standard output.
+    async fn piped(&mut self) -> Done {
+        let mut exit = Exit::Completed;
+        let lines = std::io::stdin().lock().lines();
+        for line in lines {
+            let line = line?;
+            if line.trim().is_empty() {
+                continue;
+            }
+            if line.starts_with(':') {
+                if self.command(&line).await? == Next::Leave {
+                    break;
+                }
+                continue;
+            }
+            let message = Message::user(line);
+            let reply = converse(&self.session, &mut self.screen, Some(message)).await?;
+            exit = conclude(&self.session, &mut self.screen, &reply)?;
+            if exit != Exit::Completed {
+                break;
+            }
+        }
+        Ok(exit)
+    }
+
+    async fn take(&mut self, line: &str) -> Result<Next, Failure> {
+        if line.trim_start().starts_with(':') {
+            return match self.command(line.trim()).await {
+                Ok(next) => Ok(next),
+                Err(failure) => {
+                    self.complain(&failure.to_string())?;
+                    Ok(Next::Stay)
+                }
+            };
+        }
+        self.turn(Some(Message::user(line.trim_end()))).await?;
+        Ok(Next::Stay)
+    }
+
+    async fn command(&mut self, line: &str) -> Result<Next, Failure> {
+        let words = line.trim_start_matches(':');
+        let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+        match commands::find(name) {
+            Ok(command) => (command.run)(self, rest.trim()).await,
+            Err(problem) => Err(Failure::usage(problem)),
+        }
+    }
+
+    /// One turn. What goes wrong in it is told and does not end the chat.
+    async fn turn(&mut self, message: Option<Message>) -> Result<(), Failure> {
+        match converse(&self.session, &mut self.screen, message).await {
+            Ok(reply) => {
+                if matches!(reply.outcome, Outcome::InputRequired { .. }) {
+                    self.remark("it still waits for an answer; :pending asks again")?;
+                }
+            }
+            Err(failure) => self.complain(&failure.to_string())?,
+        }
+        Ok(())
+    }
+
+    /// Go on with another plan or another session.
+    async fn switch(&mut self, plan: Plan, id: Option<SessionId>) -> Result<(), Failure> {
+        // The session has to be let go before it can be taken up with another agent, so what can
+        // fail is tried first.
+        self.house.agent(&plan, &self.recording).await?;
+        let same = id.as_ref().is_some_and(|id| id == self.session.id());
+        if same {
+            let aside = duologue_core::MemoryStore::new();
+            let agent = self.house.mute_agent(&plan)?;
+            let options = duologue_core::SessionOptions::default();
+            self.session = Session::start(&agent, std::sync::Arc::new(aside), options)?;
+        }
+        self.session = hold(&self.house, &plan, &self.recording, id.as_ref()).await?;
+        self.plan = plan;
+        Ok(())
+    }
+
+    fn banner(&mut self) -> Result<(), Failure> {
+        let paint = self.screen.paint();
+        let title = paint.text(Style::Bold, "duologue");
+        let about = format!(
+            "{} · {} · session {} · :help",
+            self.plan.agent,
+            self.plan.model,
+            self.session.id()
+        );
+        self.screen.line(&format!("{title} {}", paint.text(Style::Dim, about)))?;
+        if let Some(notice) = self.house.project_notice() {
+            self.remark(&notice)?;
+        }
+        #[cfg(feature = "local")]
+        if let Some(notice) = crate::local::notice(&self.plan.model) {
+            self.remark(&notice)?;
+        }
+        if self.plan.model == "demo" {
+            self.remark("this is a script with real tools, not a model; try \"what is 37*12?\"")?;
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        Ok(self.screen.line(text)?)
+    }
+
+    fn remark(&mut self, text: &str) -> Result<(), Failure> {
+        let text = self.screen.paint().text(Style::Dim, text);
+        self.say(&text)
+    }
+
+    fn complain(&mut self, text: &str) -> Result<(), Failure> {
+        let text = self.screen.paint().text(Style::Bad, text);
+        self.say(&text)
+    }
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask bench`: the benchmarks, built for release and run.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+
+use crate::{
+    house,
+    process::{cargo, run as run_program},
+};
+
+/// Measure how fast and how small we are
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// What an agent costs over a bare client
+    ///
+    /// A mock OpenAI server in its own process holds the same streamed conversation of 11 steps
+    /// with every arm: a raw `reqwest` client that only parses, our agent with its journal in
+    /// memory, and our agent with its journal in SQLite. Each arm runs in its own process. The table shows CPU time per step, the wait for the first event, and memory
+    /// per agent with 1,000 and 10,000 agents in flight, as medians of interleaved repeats.
+    ///
+    /// Further options go after `--`, and `cargo xtask bench loop -- --help` explains them:
+    /// `cargo xtask bench loop -- --repeats 3 --crowds 1000`
+    #[command(verbatim_doc_comment)]
+    Loop {
+        /// Add an arm that runs the same conversation with rig; builds a workspace of its own
+        #[arg(long)]
+        rig: bool,
+        /// Options of the benchmark itself
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
+    /// Whether a step costs more at the end of a long conversation
+    ///
+    /// A conversation of 2,000 turns with one tool call each, with a model that answers at once.
+    /// The table shows the CPU time of the first 100 turns and of the last 100, with the journal in
+    /// memory and in SQLite. The last may cost at most 1.3 times the first.
+    ///
+    /// Further options go after `--`, and `cargo xtask bench growth -- --help` explains them.
+    #[command(verbatim_doc_comment)]
+    Growth {
+        /// Options of the benchmark itself
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    match &args.bench {
+        Bench::Loop { rig, options } => {
+            let mut command = bench_loop("loop");
+            if *rig {
+                command.arg(build_rig()?);
+            }
+            command.args(options);
+            run_program(command)
+        }
+        Bench::Growth { options } => {
+            let mut command = bench_loop("growth");
+            command.args(options);
+            run_program(command)
+        }
+    }
+}
+
+/// The benchmark program with one of its commands.
+fn bench_loop(what: &str) -> Command {
+    let mut command = cargo(["run", "--release", "--package", "bench-loop", "--"]);
+    command.arg(what);
+    command
+}
+
+/// Build the rig arm and say how the benchmark finds it.
+fn build_rig() -> Result<String> {
+    let target = house::target().join("bench-rig");
+    let mut command = cargo(["build", "--release", "--locked"]);
+    command
+        .arg("--manifest-path")
+        .arg(house::root().join("bench-rig/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target);
+    run_program(command).context("building the rig arm")?;
+    let program = target.join("release/bench-rig");
+    Ok(format!("--extra=rig={}", program.display()))
+}

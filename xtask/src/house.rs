@@ -1,0 +1,24 @@
+//! Where things are in the repository.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// The repository's top folder.
+pub(crate) fn root() -> PathBuf {
+    let here = env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    here.parent().map_or_else(|| here.clone(), Path::to_path_buf)
+}
+
+/// Where cargo builds, and where tools for the tests are put.
+pub(crate) fn target() -> PathBuf {
+    match env::var_os("CARGO_TARGET_DIR") {
+        Some(elsewhere) => root().join(elsewhere),
+        None => root().join("target"),
+    }
+}
+
+/// The name of the variable that tells the tests where the model server is.
+pub(crate) const AIMOCK: &str = "DUOLOGUE_AIMOCK";

@@ -1,0 +1,157 @@
+//! `cargo xtask setup`: what the tests need besides Rust.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::geteuid;
+
+use crate::{
+    house,
+    process::{answers, output_of, run as run_program},
+};
+
+/// Install what the tests need besides Rust
+///
+/// Puts into `target/tools`, and nowhere else:
+///
+///   aimock   a model server that nobody here wrote, which the tests of the model providers talk
+///            to; an npm package, pinned in `crates/models/tests/aimock`
+///
+/// It needs Node.js 20.15 or newer with npm. Where they are missing and you are root on a system
+/// with apt-get, they are installed. Does nothing, quickly, when everything is there.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {}
+
+/// What the tests can use.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tools {
+    /// The program of the model server.
+    pub(crate) aimock: Option<PathBuf>,
+    /// What could not be had, and what to do about it.
+    pub(crate) gaps: Vec<String>,
+}
+
+/// The oldest Node.js that the model server runs on.
+const NODE: (u32, u32) = (20, 15);
+
+pub(crate) fn run(_: &Args) -> Result<()> {
+    let tools = install()?;
+    if let Some(aimock) = &tools.aimock {
+        println!("aimock   {}", aimock.display());
+    }
+    if !tools.gaps.is_empty() {
+        bail!("{}", tools.gaps.join("\n"));
+    }
+    Ok(())
+}
+
+/// Install what is missing.
+pub(crate) fn install() -> Result<Tools> {
+    let folder = house::target().join("tools");
+    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    // Two test runs at once must not install over each other.
+    let lock = File::create(folder.join("lock")).context("creating the lock of target/tools")?;
+    lock.lock().context("waiting for another setup")?;
+
+    let mut tools = Tools::default();
+    let wanted = house::root().join("crates/models/tests/aimock");
+    if wanted.join("package.json").exists() {
+        match aimock(&wanted, &folder.join("aimock")) {
+            Ok(program) => tools.aimock = Some(program),
+            Err(error) => tools.gaps.push(format!("aimock: {error:#}")),
+        }
+    }
+    Ok(tools)
+}
+
+fn aimock(wanted: &Path, folder: &Path) -> Result<PathBuf> {
+    let program = folder.join("node_modules/@copilotkit/aimock/dist/aimock-cli.js");
+    let lock = fs::read_to_string(wanted.join("package-lock.json"))
+        .context("reading the pinned versions")?;
+    // Written last, so that an installation that was interrupted is done again.
+    let stamp = folder.join("installed.json");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) && program.exists() {
+        return Ok(program);
+    }
+
+    node()?;
+    fs::create_dir_all(folder)?;
+    for file in ["package.json", "package-lock.json"] {
+        fs::copy(wanted.join(file), folder.join(file))
+            .with_context(|| format!("copying {file}"))?;
+    }
+    let mut npm = Command::new("npm");
+    npm.current_dir(folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    run_program(npm)?;
+    if !program.exists() {
+        bail!("npm did not install {}", program.display());
+    }
+    fs::write(stamp, lock)?;
+    Ok(program)
+}
+
+/// See to it that Node.js and npm are there.
+fn node() -> Result<()> {
+    let found = node_version();
+    let npm = || answers(with_version("npm"));
+    if found.is_some_and(|version| version >= NODE) && npm() {
+        return Ok(());
+    }
+    if geteuid().is_root() && answers(with_version("apt-get")) {
+        for args in
+            [&["update"][..], &["install", "--yes", "--no-install-recommends", "nodejs", "npm"]]
+        {
+            let mut command = Command::new("apt-get");
+            command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
+            run_program(command)?;
+        }
+        if node_version().is_some_and(|version| version >= NODE) && npm() {
+            return Ok(());
+        }
+    }
+    let (major, minor) = NODE;
+    let found = match node_version() {
+        Some((major, minor)) => format!("Node.js {major}.{minor} is there"),
+        None => "there is none".into(),
+    };
+    bail!(
+        "Node.js {major}.{minor} or newer with npm is needed and {found}; install it with your \
+         system's package manager and run `cargo xtask setup` again"
+    )
+}
+
+fn node_version() -> Option<(u32, u32)> {
+    parse_version(&output_of(with_version("node")).ok()?)
+}
+
+fn with_version(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.arg("--version");
+    command
+}
+
+/// The first two numbers of `v20.15.1`.
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.trim().trim_start_matches('v').split('.');
+    let mut next = || numbers.next()?.parse().ok();
+    Some((next()?, next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_node_are_compared_as_numbers() {
+        assert_eq!(parse_version("v20.15.1\n"), Some((20, 15)));
+        assert!(parse_version("v9.99.0").unwrap() < NODE);
+        assert!(parse_version("v20.9.0").unwrap() < NODE);
+        assert!(parse_version("v22.1.0").unwrap() > NODE);
+        assert_eq!(parse_version("not found"), None);
+    }
+}
