@@ -163,7 +163,10 @@ impl Answer {
             Stage::Thought => {
                 if let Some(end) = self.held.find(CLOSE_THOUGHT) {
                     let rest = self.held.split_off(end);
-                    let thought = std::mem::replace(&mut self.held, rest.split_off_start(CLOSE_THOUGHT.len()));
+                    let thought = std::mem::replace(
+                        &mut self.held,
+                        rest.split_off_start(CLOSE_THOUGHT.len()),
+                    );
                     emit(deltas, Delta::Reasoning, thought);
                     self.stage = Stage::BeforeText;
                 } else {
@@ -241,9 +244,7 @@ fn sure_length(text: &str, endings: &[String], ending: Ending) -> usize {
     }
     let unsure = endings.iter().filter_map(|ending| {
         let starts = text.char_indices().map(|(at, _)| at);
-        starts.into_iter().find(|at| {
-            text.get(*at..).is_some_and(|tail| ending.starts_with(tail))
-        })
+        starts.into_iter().find(|at| text.get(*at..).is_some_and(|tail| ending.starts_with(tail)))
     });
     unsure.min().unwrap_or(text.len())
 }
@@ -329,9 +330,7 @@ mod tests {
         let text = "{\"tool_name\": \"say\", \"params\": {\"a\": \"}\\\"{\", \"b\": [1, {}]}}";
         for piece in [1, 4, 100] {
             let (parts, reason) = read(Form::TextOrCall, &[], text, piece);
-            let [Part::ToolCall(call)] = parts.as_slice() else {
-                panic!("{parts:?}")
-            };
+            let [Part::ToolCall(call)] = parts.as_slice() else { panic!("{parts:?}") };
             assert_eq!(call.name, "say");
             assert_eq!(call.arguments, json!({"a": "}\"{", "b": [1, {}]}));
             assert_eq!(reason, StopReason::ToolCalls);

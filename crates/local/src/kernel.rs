@@ -4,10 +4,7 @@
 //! and correct on an old one. All variants add in the same order for every row of a batch: what a
 //! token computes does not depend on which tokens are computed with it.
 
-#![allow(
-    clippy::indexing_slicing,
-    reason = "shapes are checked when a model is loaded"
-)]
+#![allow(clippy::indexing_slicing, reason = "shapes are checked when a model is loaded")]
 
 mod scalar;
 #[cfg(target_arch = "x86_64")]
@@ -119,13 +116,7 @@ pub(crate) fn multiply_group(matrix: &Matrix, group: usize, x: &Activations, out
     multiply_group_with(isa(), matrix, group, x, out);
 }
 
-fn multiply_group_with(
-    isa: Isa,
-    matrix: &Matrix,
-    group: usize,
-    x: &Activations,
-    out: &mut [f32],
-) {
+fn multiply_group_with(isa: Isa, matrix: &Matrix, group: usize, x: &Activations, out: &mut [f32]) {
     let size = matrix.group_bytes();
     let weights = &matrix.bytes[group * size..][..size];
     let (out, _) = out.as_chunks_mut::<8>();
@@ -202,8 +193,15 @@ mod tests {
     fn every_layout_and_variant_multiplies_what_the_file_says() {
         let mut random = fastrand::Rng::with_seed(5);
         let kinds = [
-            Kind::F32, Kind::F16, Kind::Bf16, Kind::Q4_0, Kind::Q5_0, Kind::Q8_0, Kind::Q4K,
-            Kind::Q5K, Kind::Q6K,
+            Kind::F32,
+            Kind::F16,
+            Kind::Bf16,
+            Kind::Q4_0,
+            Kind::Q5_0,
+            Kind::Q8_0,
+            Kind::Q4K,
+            Kind::Q5K,
+            Kind::Q6K,
         ];
         for kind in kinds {
             let cols = 512;

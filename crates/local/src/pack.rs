@@ -87,7 +87,7 @@ pub(crate) struct Matrix {
 impl Matrix {
     /// Read a tensor and pack it.
     pub(crate) fn load(file: &Gguf, tensor: &TensorInfo) -> Result<Self, GgufError> {
-        if tensor.kind.block_len() == 1 && tensor.cols % 32 != 0 {
+        if tensor.kind.block_len() == 1 && !tensor.cols.is_multiple_of(32) {
             return Err(file.unsupported(format!(
                 "tensor {} has rows of {}, which is no multiple of 32",
                 tensor.name, tensor.cols
@@ -98,11 +98,9 @@ impl Matrix {
         let group_bytes = tensor.cols / block_cols * block_bytes;
         let groups = tensor.rows.div_ceil(LANES);
         let mut bytes = vec![0; groups * group_bytes];
-        bytes
-            .par_chunks_mut(group_bytes)
-            .enumerate()
-            .with_min_len(8)
-            .try_for_each_init(Vec::new, |stored, (group, packed)| {
+        bytes.par_chunks_mut(group_bytes).enumerate().with_min_len(8).try_for_each_init(
+            Vec::new,
+            |stored, (group, packed)| {
                 let first = group * LANES;
                 let rows = LANES.min(tensor.rows - first);
                 // Rows that are not there are zeros, which every kind reads as weights of zero.
@@ -111,13 +109,9 @@ impl Matrix {
                 file.read_rows(tensor, first, &mut stored[..rows * tensor.row_bytes()])?;
                 pack_group(tensor.kind, stored, packed, block_bytes);
                 Ok(())
-            })?;
-        Ok(Self {
-            layout,
-            rows: tensor.rows,
-            cols: tensor.cols,
-            bytes,
-        })
+            },
+        )?;
+        Ok(Self { layout, rows: tensor.rows, cols: tensor.cols, bytes })
     }
 
     pub(crate) fn group_bytes(&self) -> usize {
@@ -202,9 +196,7 @@ fn pack_q6k(from: &[u8], block: &mut [u8], row: usize) {
         let at = 144 + cell * 192;
         let (half, quarter) = (cell / 4, cell % 4);
         let nibbles = &low[half * 64 + quarter % 2 * 32..][..32];
-        put_cell(&mut block[at..], row, |k| {
-            nibbles[k] >> (quarter / 2 * 4) & 15
-        });
+        put_cell(&mut block[at..], row, |k| nibbles[k] >> (quarter / 2 * 4) & 15);
         let pairs = &high[half * 32..][..32];
         for k in 0..32 {
             let pair = pairs[k] >> (quarter * 2) & 3;
@@ -253,9 +245,8 @@ pub(crate) fn read_row(
 ) -> Result<(), GgufError> {
     let mut stored = vec![0; tensor.row_bytes()];
     file.read_rows(tensor, row, &mut stored)?;
-    for (block, out) in stored
-        .chunks_exact(tensor.kind.block_bytes())
-        .zip(into.chunks_mut(tensor.kind.block_len()))
+    for (block, out) in
+        stored.chunks_exact(tensor.kind.block_bytes()).zip(into.chunks_mut(tensor.kind.block_len()))
     {
         unpack_block(tensor.kind, block, out);
     }
@@ -358,21 +349,15 @@ pub(crate) mod tests {
         pack_group(kind, &stored, &mut bytes, block_bytes);
         let rows = stored.chunks(stored.len() / LANES).map(|row| {
             let mut numbers = vec![0.0; cols];
-            for (block, out) in row
-                .chunks(kind.block_bytes())
-                .zip(numbers.chunks_mut(kind.block_len()))
+            for (block, out) in
+                row.chunks(kind.block_bytes()).zip(numbers.chunks_mut(kind.block_len()))
             {
                 unpack_block(kind, block, out);
             }
             numbers
         });
         let rows = rows.collect();
-        let matrix = Matrix {
-            layout,
-            rows: LANES,
-            cols,
-            bytes,
-        };
+        let matrix = Matrix { layout, rows: LANES, cols, bytes };
         (matrix, rows)
     }
 }

@@ -4,7 +4,9 @@
 //! tags that templates ask for unreliably, so tools are listed in the system message and a call is
 //! one JSON object, `{"tool_name": …, "params": …}`, which constrained decoding then guarantees.
 
-use duologue_core::{Message, ModelError, ErrorClass, Part, ReasoningEffort, Request, Role, ToolChoice, ToolSpec};
+use duologue_core::{
+    ErrorClass, Message, ModelError, Part, ReasoningEffort, Request, Role, ToolChoice, ToolSpec,
+};
 use minijinja::{Environment, ErrorKind, Value, context};
 use serde_json::Value as Json;
 
@@ -37,7 +39,8 @@ impl Template {
         let mut environment = Environment::new();
         environment.set_trim_blocks(true);
         environment.set_lstrip_blocks(true);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment
+            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_filter("tojson", |value: Value| -> Result<String, minijinja::Error> {
             serde_json::to_string(&value).map_err(|error| {
                 minijinja::Error::new(ErrorKind::BadSerialization, error.to_string())
@@ -49,9 +52,9 @@ impl Template {
         // Some templates state the date; a prompt that changes every day would defeat the cache of
         // what was read before, so it is always the same.
         environment.add_function("strftime_now", |_: String| "01 Jan 2025");
-        environment
-            .add_template_owned("chat", source)
-            .map_err(|error| file.unsupported(format!("its chat template cannot be read: {error}")))?;
+        environment.add_template_owned("chat", source).map_err(|error| {
+            file.unsupported(format!("its chat template cannot be read: {error}"))
+        })?;
         let text_of = |token: Option<u32>| {
             let text = token.and_then(|token| tokenizer.special_text(token));
             text.unwrap_or_default().to_owned()
@@ -75,11 +78,10 @@ impl Template {
             .into_iter()
             .map(|turn| context! { role => turn.role, content => tokenizer.shield(&turn.text) })
             .collect();
-        let thinks = !matches!(
-            request.options.reasoning_effort,
-            None | Some(ReasoningEffort::Minimal)
-        ) && request.options.output.is_none()
-            && request.tools.is_empty();
+        let thinks =
+            !matches!(request.options.reasoning_effort, None | Some(ReasoningEffort::Minimal))
+                && request.options.output.is_none()
+                && request.tools.is_empty();
         let template = self.environment.get_template("chat").map_err(|e| unreadable(&e))?;
         let text = template
             .render(context! {
@@ -122,12 +124,12 @@ const FORCED: &str = "\nAnswer with the one tool that does what the user asks fo
 const EXAMPLES: [(&str, &str); 8] = [
     ("user", "Hello!"),
     ("assistant", "{\"tool_name\": \"answer\"}\nHello! How can I help you?"),
+    ("user", "Who painted the Mona Lisa?"),
+    ("assistant", "{\"tool_name\": \"answer\"}\nLeonardo da Vinci painted it."),
     ("user", "How far are 3 miles in km?"),
     ("assistant", "{\"tool_name\": \"convert\", \"params\": {\"from\": \"3 mi\", \"to\": \"km\"}}"),
     ("user", "Result of convert (ok):\n4.83"),
     ("assistant", "{\"tool_name\": \"answer\"}\n3 miles are 4.83 km."),
-    ("user", "Who painted the Mona Lisa?"),
-    ("assistant", "{\"tool_name\": \"answer\"}\nLeonardo da Vinci painted it."),
 ];
 
 struct Turn {
@@ -151,10 +153,7 @@ fn turns(request: &Request) -> Result<Vec<Turn>, ModelError> {
     }
     let mut push = |role, text: &str| match turns.last_mut() {
         Some(last) if last.role == role => append(&mut last.text, text),
-        _ => turns.push(Turn {
-            role,
-            text: text.to_owned(),
-        }),
+        _ => turns.push(Turn { role, text: text.to_owned() }),
     };
     let chooses = grammar::form(request)? == Form::TextOrCall;
     if chooses {
@@ -230,7 +229,9 @@ fn spaced(value: &Json) -> String {
             format!("[{}]", items.join(", "))
         }
         Json::Object(fields) => {
-            let field = |(key, value): (&String, _)| format!("{}: {}", Json::from(key.as_str()), spaced(value));
+            let field = |(key, value): (&String, _)| {
+                format!("{}: {}", Json::from(key.as_str()), spaced(value))
+            };
             let fields: Vec<String> = fields.iter().map(field).collect();
             format!("{{{}}}", fields.join(", "))
         }

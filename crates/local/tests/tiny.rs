@@ -10,11 +10,15 @@
 
 mod support;
 
-use std::{fs, sync::Arc, time::{Duration, Instant}};
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use duologue_core::{
-    Accumulator, Completion, ErrorClass, Message, Model, ModelError, Options, OutputSchema, Request,
-    StopReason, ToolChoice, ToolSpec,
+    Accumulator, Completion, ErrorClass, Message, Model, ModelError, Options, OutputSchema,
+    Request, StopReason, ToolChoice, ToolSpec,
 };
 use duologue_local::{LocalModel, LocalOptions};
 use futures::StreamExt;
@@ -47,19 +51,11 @@ fn asking(text: &str, options: Options) -> Request {
 }
 
 fn at_most(tokens: u32) -> Options {
-    Options {
-        max_tokens: Some(tokens),
-        ..Options::default()
-    }
+    Options { max_tokens: Some(tokens), ..Options::default() }
 }
 
 fn free(seed: u64) -> Options {
-    Options {
-        temperature: Some(1.0),
-        seed: Some(seed),
-        max_tokens: Some(40),
-        ..Options::default()
-    }
+    Options { temperature: Some(1.0), seed: Some(seed), max_tokens: Some(40), ..Options::default() }
 }
 
 #[tokio::test]
@@ -110,10 +106,7 @@ async fn a_text_read_before_is_not_read_again_and_answers_stay_the_same() {
 
 #[tokio::test]
 async fn a_cache_without_room_only_costs_time() {
-    let options = LocalOptions {
-        cache_bytes: 0,
-        ..LocalOptions::default()
-    };
+    let options = LocalOptions { cache_bytes: 0, ..LocalOptions::default() };
     let (_folder, model) = model(Kind::F32, options);
     let first = ask(&model, asking("hello", at_most(8))).await.unwrap();
     let second = ask(&model, asking("hello", at_most(8))).await.unwrap();
@@ -184,10 +177,7 @@ async fn requests_that_make_no_sense_get_a_clear_error() {
         name: "x".into(),
         schema: Arc::new(json!({"type": "string", "format": "no such format"})),
     };
-    let options = Options {
-        output: Some(output),
-        ..Options::default()
-    };
+    let options = Options { output: Some(output), ..Options::default() };
     let error = ask(&model, asking("go", options)).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::BadRequest, "{error}");
 }
@@ -214,10 +204,7 @@ async fn stop_texts_end_the_answer() {
     let (_folder, model) = model(Kind::F32, LocalOptions::default());
     let whole = ask(&model, asking("hello", free(1))).await.unwrap().message.text();
     let stop: String = whole.chars().skip(5).take(2).collect();
-    let options = Options {
-        stop: vec![stop.clone()],
-        ..free(1)
-    };
+    let options = Options { stop: vec![stop.clone()], ..free(1) };
     let done = ask(&model, asking("hello", options)).await.unwrap();
     assert_eq!(done.stop, Some(StopReason::StopText));
     assert_eq!(done.message.text(), whole[..whole.find(&stop).unwrap()]);
@@ -225,14 +212,12 @@ async fn stop_texts_end_the_answer() {
 
 #[tokio::test]
 async fn a_dropped_request_makes_way() {
-    let options = LocalOptions {
-        parallel: 1,
-        ..LocalOptions::default()
-    };
+    let options = LocalOptions { parallel: 1, ..LocalOptions::default() };
     let (_folder, model) = model(Kind::F32, options);
     ask(&model, asking("warm up", at_most(1))).await.unwrap();
     for _ in 0..20 {
-        let mut long = model.ask(asking("on and on", Options { temperature: Some(3.0), ..Options::default() }));
+        let mut long = model
+            .ask(asking("on and on", Options { temperature: Some(3.0), ..Options::default() }));
         assert!(long.next().await.is_some());
         drop(long);
         let since = Instant::now();
@@ -243,11 +228,7 @@ async fn a_dropped_request_makes_way() {
 
 #[tokio::test]
 async fn a_full_queue_asks_to_come_back() {
-    let options = LocalOptions {
-        parallel: 1,
-        queue: 2,
-        ..LocalOptions::default()
-    };
+    let options = LocalOptions { parallel: 1, queue: 2, ..LocalOptions::default() };
     let (_folder, model) = model(Kind::F32, options);
     let streams: Vec<_> = (0..20).map(|_| model.ask(asking("hello", at_most(400)))).collect();
     let mut refused = 0;
@@ -286,7 +267,11 @@ async fn broken_files_are_refused_with_a_reason() {
         assert_eq!(error.class, ErrorClass::BadRequest);
         assert!(error.message.contains(name), "{error}");
     }
-    let missing = LocalModel::from_file("local/none", &folder.path().join("none.gguf"), LocalOptions::default());
+    let missing = LocalModel::from_file(
+        "local/none",
+        &folder.path().join("none.gguf"),
+        LocalOptions::default(),
+    );
     assert!(ask(&missing, asking("hello", at_most(1))).await.is_err());
     assert!(LocalModel::open("no such model", LocalOptions::default()).is_err());
 }

@@ -6,10 +6,7 @@
 //! compiled for instructions which not every processor has, which `super::isa` has asked for.
 
 #![allow(unsafe_code, reason = "see above")]
-#![allow(
-    clippy::indexing_slicing,
-    reason = "shapes are checked when a model is loaded"
-)]
+#![allow(clippy::indexing_slicing, reason = "shapes are checked when a model is loaded")]
 
 use std::arch::x86_64::*;
 
@@ -344,7 +341,13 @@ pub(super) mod float {
 
     use super::*;
 
-    pub(in crate::kernel) fn multiply_halves(a: &[f32], b: &[u16], c: &mut [f32], k: usize, n: usize) {
+    pub(in crate::kernel) fn multiply_halves(
+        a: &[f32],
+        b: &[u16],
+        c: &mut [f32],
+        k: usize,
+        n: usize,
+    ) {
         // SAFETY: called only where the processor has AVX2, FMA and F16C.
         unsafe { halves(a, b, c, k, n) }
     }
@@ -384,7 +387,10 @@ pub(super) mod float {
             let a: [Option<&[f32]>; TILE] = std::array::from_fn(|_| a_rows.next());
             let c: [Option<&mut [f32]>; TILE] = std::array::from_fn(|_| c_rows.next());
             match (a, c) {
-                ([Some(a0), Some(a1), Some(a2), Some(a3)], [Some(c0), Some(c1), Some(c2), Some(c3)]) => {
+                (
+                    [Some(a0), Some(a1), Some(a2), Some(a3)],
+                    [Some(c0), Some(c1), Some(c2), Some(c3)],
+                ) => {
                     panel([a0, a1, a2, a3], b, [c0, c1, c2, c3], n);
                 }
                 (a, c) => {

@@ -119,7 +119,9 @@ fn matrix(numbers: &mut Numbers, len: usize, scale: f32, kind: Kind) -> (u32, Ve
             let step = 1.0 / 512.0;
             let block = |block: &[f32]| {
                 let mut out = 0x1800_u16.to_le_bytes().to_vec();
-                out.extend(block.iter().map(|v| (v / step).round().clamp(-127.0, 127.0) as i8 as u8));
+                out.extend(
+                    block.iter().map(|v| (v / step).round().clamp(-127.0, 127.0) as i8 as u8),
+                );
                 out
             };
             (8, values.chunks(32).flat_map(block).collect())
