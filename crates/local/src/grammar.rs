@@ -147,7 +147,11 @@ fn grammar(request: &Request) -> Result<Option<String>, ModelError> {
             if let Some(output) = &request.options.output {
                 choices.push("output".to_owned());
                 let schema = guided(&output.schema, Unknown::Refused);
-                rules.push_str(&format!("output: %json {schema}\n"));
+                let opening = match form {
+                    Form::JsonOrCall => Value::from(TEXT_OPENING).to_string(),
+                    _ => String::new(),
+                };
+                rules.push_str(&format!("output: {opening} value\nvalue: %json {schema}\n"));
             }
         }
     }

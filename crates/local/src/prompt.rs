@@ -155,7 +155,7 @@ fn turns(request: &Request) -> Result<Vec<Turn>, ModelError> {
         Some(last) if last.role == role => append(&mut last.text, text),
         _ => turns.push(Turn { role, text: text.to_owned() }),
     };
-    let chooses = grammar::form(request)? == Form::TextOrCall;
+    let chooses = matches!(grammar::form(request)?, Form::TextOrCall | Form::JsonOrCall);
     if chooses {
         for (role, text) in EXAMPLES {
             push(role, text);

@@ -165,6 +165,34 @@ async fn required_calls_are_calls_of_the_tools_that_are_there() {
 }
 
 #[tokio::test]
+async fn a_structured_answer_or_a_call_is_one_or_the_other() {
+    let (_folder, model) = model(Kind::F32, LocalOptions::default());
+    let (mut calls, mut answers) = (0, 0);
+    for seed in 0..12 {
+        let mut request = asking("go", free(seed));
+        let schema = json!({"enum": ["left", "right"]});
+        request.options.max_tokens = Some(120);
+        request.options.output =
+            Some(OutputSchema { name: "way".into(), schema: Arc::new(schema.clone()) });
+        let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
+        request.tools = [Arc::new(ToolSpec::new("wait", "Waits.", nothing))].into();
+        let done = ask(&model, request).await.unwrap();
+        match done.message.tool_calls().next() {
+            Some(call) => {
+                assert_eq!((call.name.as_str(), &call.arguments), ("wait", &json!({})));
+                calls += 1;
+            }
+            None => {
+                let value = serde_json::from_str(&done.message.text()).unwrap();
+                assert!(jsonschema::is_valid(&schema, &value), "{value}");
+                answers += 1;
+            }
+        }
+    }
+    assert!(calls > 0 && answers > 0, "{calls} calls, {answers} answers");
+}
+
+#[tokio::test]
 async fn requests_that_make_no_sense_get_a_clear_error() {
     let (_folder, model) = model(Kind::F32, LocalOptions::default());
     let mut request = asking("go", Options::default());
