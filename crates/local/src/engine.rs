@@ -145,7 +145,8 @@ impl Running {
         };
         let scores = scores.get(..tokenizer.len()).unwrap_or(scores);
         let Some(token) = self.sampler.choose(scores, allowed.as_ref()) else {
-            let text = "no token of the vocabulary may follow: the model cannot answer in that form";
+            let text =
+                "no token of the vocabulary may follow: the model cannot answer in that form";
             return self.fail(ModelError::new(ErrorClass::Malformed, text));
         };
         if tokenizer.ends.contains(&token) {
@@ -189,9 +190,8 @@ impl Engine {
         let tokenizer = Arc::new(Tokenizer::load(&mut file)?);
         let template = Template::load(&file, &tokenizer)?;
         let net = Net::load(file, options.threads())?;
-        let context = options
-            .context
-            .map_or(net.shape.context, |tokens| tokens.min(net.shape.context));
+        let context =
+            options.context.map_or(net.shape.context, |tokens| tokens.min(net.shape.context));
         Ok(Self {
             memory: Memory::new(options.cache_bytes, net.shape.cache_bytes_per_token()),
             net,

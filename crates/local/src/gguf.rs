@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{self, BufReader, Read, Seek, SeekFrom},
+    io::{self, BufReader, Read, Seek},
     path::{Path, PathBuf},
 };
 
@@ -136,16 +136,10 @@ pub(crate) struct Gguf {
 
 impl Gguf {
     pub(crate) fn open(path: &Path) -> Result<Self, GgufError> {
-        let io = |source| GgufError::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let io = |source| GgufError::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(io)?;
         let len = file.metadata().map_err(io)?.len();
-        let mut reader = Reader {
-            inner: BufReader::with_capacity(1 << 20, file),
-            left: len,
-        };
+        let mut reader = Reader { inner: BufReader::with_capacity(1 << 20, file), left: len };
         let header = read_header(&mut reader, len).map_err(|problem| match problem {
             Problem::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
                 GgufError::Invalid {
@@ -154,14 +148,10 @@ impl Gguf {
                 }
             }
             Problem::Io(source) => io(source),
-            Problem::Invalid(reason) => GgufError::Invalid {
-                path: path.to_owned(),
-                reason,
-            },
-            Problem::Unsupported(reason) => GgufError::Unsupported {
-                path: path.to_owned(),
-                reason,
-            },
+            Problem::Invalid(reason) => GgufError::Invalid { path: path.to_owned(), reason },
+            Problem::Unsupported(reason) => {
+                GgufError::Unsupported { path: path.to_owned(), reason }
+            }
         })?;
         Ok(Self {
             path: path.to_owned(),
@@ -172,17 +162,11 @@ impl Gguf {
     }
 
     pub(crate) fn unsupported(&self, reason: impl Into<String>) -> GgufError {
-        GgufError::Unsupported {
-            path: self.path.clone(),
-            reason: reason.into(),
-        }
+        GgufError::Unsupported { path: self.path.clone(), reason: reason.into() }
     }
 
     pub(crate) fn invalid(&self, reason: impl Into<String>) -> GgufError {
-        GgufError::Invalid {
-            path: self.path.clone(),
-            reason: reason.into(),
-        }
+        GgufError::Invalid { path: self.path.clone(), reason: reason.into() }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
@@ -233,8 +217,7 @@ impl Gguf {
     }
 
     pub(crate) fn require_tensor(&self, name: &str) -> Result<&TensorInfo, GgufError> {
-        self.tensor(name)
-            .ok_or_else(|| self.invalid(format!("tensor {name} is missing")))
+        self.tensor(name).ok_or_else(|| self.invalid(format!("tensor {name} is missing")))
     }
 
     /// Read rows of a tensor, as they are stored.
@@ -245,10 +228,8 @@ impl Gguf {
         into: &mut [u8],
     ) -> Result<(), GgufError> {
         let offset = tensor.offset + first as u64 * tensor.row_bytes() as u64;
-        read_at(&self.file, into, offset).map_err(|source| GgufError::Io {
-            path: self.path.clone(),
-            source,
-        })
+        read_at(&self.file, into, offset)
+            .map_err(|source| GgufError::Io { path: self.path.clone(), source })
     }
 }
 
@@ -415,10 +396,7 @@ fn read_header(reader: &mut Reader, len: u64) -> Result<Header, Problem> {
         None => 32,
         Some(_) => return Err(Problem::Invalid("general.alignment is not usable".into())),
     };
-    let data = reader
-        .inner
-        .seek(SeekFrom::Current(0))?
-        .next_multiple_of(alignment);
+    let data = reader.inner.stream_position()?.next_multiple_of(alignment);
     let mut by_name = HashMap::with_capacity(tensors.len());
     for mut tensor in tensors {
         let size = (tensor.row_bytes() as u64).checked_mul(tensor.rows as u64);
@@ -439,9 +417,7 @@ fn read_tensor(reader: &mut Reader) -> Result<TensorInfo, Problem> {
     let name = reader.text()?;
     let dimensions = reader.u32()?;
     if !(1..=4).contains(&dimensions) {
-        return Err(Problem::Invalid(format!(
-            "tensor {name} has {dimensions} dimensions"
-        )));
+        return Err(Problem::Invalid(format!("tensor {name} has {dimensions} dimensions")));
     }
     let mut shape = Vec::new();
     for _ in 0..dimensions {
@@ -466,11 +442,5 @@ fn read_tensor(reader: &mut Reader) -> Result<TensorInfo, Problem> {
             "tensor {name} has rows of {cols}, which its type cannot store"
         )));
     }
-    Ok(TensorInfo {
-        name,
-        kind,
-        cols: *cols,
-        rows,
-        offset,
-    })
+    Ok(TensorInfo { name, kind, cols: *cols, rows, offset })
 }

@@ -4,10 +4,7 @@
 //! and correct on an old one. All variants add in the same order for every row of a batch: what a
 //! token computes does not depend on which tokens are computed with it.
 
-#![allow(
-    clippy::indexing_slicing,
-    reason = "shapes are checked when a model is loaded"
-)]
+#![allow(clippy::indexing_slicing, reason = "shapes are checked when a model is loaded")]
 
 mod scalar;
 #[cfg(target_arch = "x86_64")]
@@ -113,26 +110,17 @@ fn detect() -> Isa {
     Isa::Scalar
 }
 
-/// The name of the instructions in use, for a report.
-pub(crate) fn instructions() -> &'static str {
-    match isa() {
-        Isa::Scalar => "scalar",
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => "avx2",
-        #[cfg(target_arch = "x86_64")]
-        Isa::AvxVnni => "avx2 + avx-vnni",
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512Vnni => "avx2 + avx512-vnni",
-    }
-}
-
 /// Multiply eight rows of a matrix with every row of activations: `out` gets eight numbers for the
 /// first row of activations, eight for the second, and so on.
 pub(crate) fn multiply_group(matrix: &Matrix, group: usize, x: &Activations, out: &mut [f32]) {
+    multiply_group_with(isa(), matrix, group, x, out);
+}
+
+fn multiply_group_with(isa: Isa, matrix: &Matrix, group: usize, x: &Activations, out: &mut [f32]) {
     let size = matrix.group_bytes();
     let weights = &matrix.bytes[group * size..][..size];
     let (out, _) = out.as_chunks_mut::<8>();
-    match isa() {
+    match isa {
         Isa::Scalar => scalar::multiply_group(matrix.layout, weights, x, out),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => x86::avx2::multiply_group(matrix.layout, weights, x, out),
@@ -175,5 +163,90 @@ pub(crate) fn exponentials(numbers: &mut [f32], max: f32) -> f32 {
         Isa::Scalar => scalar::exponentials(numbers, max),
         #[cfg(target_arch = "x86_64")]
         _ => x86::float::exponentials(numbers, max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{gguf::Kind, pack::tests::random_matrix};
+
+    /// All variants that this processor has.
+    fn variants() -> Vec<Isa> {
+        let mut all = vec![Isa::Scalar];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if isa() != Isa::Scalar {
+                all.push(Isa::Avx2);
+            }
+            if isa() == Isa::Avx512Vnni {
+                all.push(Isa::Avx512Vnni);
+            }
+            if is_x86_feature_detected!("avxvnni") && isa() != Isa::Scalar {
+                all.push(Isa::AvxVnni);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_layout_and_variant_multiplies_what_the_file_says() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let kinds = [
+            Kind::F32,
+            Kind::F16,
+            Kind::Bf16,
+            Kind::Q4_0,
+            Kind::Q5_0,
+            Kind::Q8_0,
+            Kind::Q4K,
+            Kind::Q5K,
+            Kind::Q6K,
+        ];
+        for kind in kinds {
+            let cols = 512;
+            let (matrix, rows) = random_matrix(kind, cols, &mut random);
+            let numbers: Vec<f32> = (0..cols * 6).map(|_| random.f32() * 4.0 - 2.0).collect();
+            let mut x = Activations::default();
+            x.set(&numbers, cols);
+            for isa in variants() {
+                let mut together = vec![0.0; 6 * 8];
+                multiply_group_with(isa, &matrix, 0, &x, &mut together);
+                for (token, numbers) in numbers.chunks(cols).enumerate() {
+                    let mut alone = vec![0.0; 8];
+                    let mut one = Activations::default();
+                    one.set(numbers, cols);
+                    multiply_group_with(isa, &matrix, 0, &one, &mut alone);
+                    // Bit for bit: a batch must not change what a token computes.
+                    assert_eq!(alone, together[token * 8..][..8], "{kind:?} {isa:?}");
+                    for (row, weights) in rows.iter().enumerate() {
+                        let exact: f32 = weights.iter().zip(numbers).map(|(w, x)| w * x).sum();
+                        let size: f32 =
+                            weights.iter().zip(numbers).map(|(w, x)| (w * x).abs()).sum();
+                        let error = (alone[row] - exact).abs() / size;
+                        assert!(error < 2e-3, "{kind:?} {isa:?} row {row}: {} {exact}", alone[row]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn half_precision_products_are_right_for_any_number_of_rows() {
+        let mut random = fastrand::Rng::with_seed(6);
+        let (k, n) = (24, 16);
+        for rows in 1..7 {
+            let a: Vec<f32> = (0..rows * k).map(|_| random.f32() - 0.5).collect();
+            let b: Vec<f32> = (0..k * n).map(|_| random.f32() - 0.5).collect();
+            let halves: Vec<u16> = b.iter().map(|b| crate::half::f32_to_f16(*b)).collect();
+            let mut c = vec![1.0; rows * n];
+            multiply_halves(&a, &halves, &mut c, k, n);
+            for (row, c) in c.chunks(n).enumerate() {
+                for (column, c) in c.iter().enumerate() {
+                    let sum: f32 = (0..k).map(|i| a[row * k + i] * b[i * n + column]).sum();
+                    assert!((c - 1.0 - sum).abs() < 1e-3, "{c} {sum}");
+                }
+            }
+        }
     }
 }

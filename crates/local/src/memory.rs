@@ -16,10 +16,7 @@ pub(crate) struct Memory {
 impl Memory {
     /// A cache of at most so many bytes.
     pub(crate) fn new(bytes: usize, bytes_per_token: usize) -> Self {
-        Self {
-            texts: VecDeque::new(),
-            limit: bytes / (bytes_per_token * BLOCK).max(1),
-        }
+        Self { texts: VecDeque::new(), limit: bytes / (bytes_per_token * BLOCK).max(1) }
     }
 
     /// The longest beginning of `tokens` that was read before, the last token left out, because its
@@ -57,7 +54,8 @@ impl Memory {
     }
 
     fn blocks(&self) -> usize {
-        let blocks: HashSet<usize> = self.texts.iter().flat_map(Sequence::block_addresses).collect();
+        let blocks: HashSet<usize> =
+            self.texts.iter().flat_map(Sequence::block_addresses).collect();
         blocks.len()
     }
 }

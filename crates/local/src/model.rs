@@ -134,12 +134,7 @@ impl LocalModel {
             .filter_map(Weak::upgrade)
             .find(|model| model.name == name && model.options == options);
         let shared = same.unwrap_or_else(|| {
-            let shared = Arc::new(Shared {
-                name,
-                path,
-                options,
-                jobs: OnceLock::new(),
-            });
+            let shared = Arc::new(Shared { name, path, options, jobs: OnceLock::new() });
             models.push(Arc::downgrade(&shared));
             shared
         });
@@ -175,16 +170,13 @@ impl Shared {
         match self.jobs()?.try_send(Job { request, reply }) {
             Ok(()) => Ok(deltas),
             Err(mpsc::error::TrySendError::Full(_)) => {
-                let text = format!(
-                    "{} requests already wait for the local model",
-                    self.options.queue
-                );
+                let text =
+                    format!("{} requests already wait for the local model", self.options.queue);
                 Err(ModelError::new(ErrorClass::RateLimited, text).retry_after(RETRY))
             }
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(ModelError::new(
-                ErrorClass::Server,
-                "the local model has stopped",
-            )),
+            Err(mpsc::error::TrySendError::Closed(_)) => {
+                Err(ModelError::new(ErrorClass::Server, "the local model has stopped"))
+            }
         }
     }
 }

@@ -85,9 +85,8 @@ impl Net {
             .build()
             .map_err(|error| file.unsupported(format!("no threads to compute with: {error}")))?;
         let (layers, output_norm, output) = pool.install(|| {
-            let layers: Result<Vec<_>, _> = (0..shape.layers)
-                .map(|index| Layer::load(&file, &shape, index))
-                .collect();
+            let layers: Result<Vec<_>, _> =
+                (0..shape.layers).map(|index| Layer::load(&file, &shape, index)).collect();
             let output = match file.tensor("output.weight") {
                 Some(tensor) => tensor,
                 // Many small models use one matrix for reading and writing words.
@@ -101,15 +100,7 @@ impl Net {
             ))
         })?;
         let embedding = file.require_tensor("token_embd.weight")?.clone();
-        Ok(Self {
-            shape,
-            embedding,
-            layers,
-            output_norm,
-            output,
-            pool,
-            file,
-        })
+        Ok(Self { shape, embedding, layers, output_norm, output, pool, file })
     }
 
     fn embed(&self, token: u32, into: &mut [f32]) -> Result<(), GgufError> {
@@ -142,32 +133,27 @@ impl Shape {
         };
         let width = count("embedding_length")?;
         let heads = count("attention.head_count")?;
-        let kv_heads = file
-            .count(&format!("{arch}.attention.head_count_kv"))
-            .unwrap_or(heads);
-        let head_width = file
-            .count(&format!("{arch}.attention.key_length"))
-            .unwrap_or(width / heads);
-        let turned = file
-            .count(&format!("{arch}.rope.dimension_count"))
-            .unwrap_or(head_width);
-        let fits = kv_heads > 0 && heads % kv_heads == 0 && head_width % 8 == 0 && head_width > 0;
-        if !fits || width % 32 != 0 || turned > head_width || turned % 2 != 0 {
+        let kv_heads = file.count(&format!("{arch}.attention.head_count_kv")).unwrap_or(heads);
+        let head_width =
+            file.count(&format!("{arch}.attention.key_length")).unwrap_or(width / heads);
+        let turned = file.count(&format!("{arch}.rope.dimension_count")).unwrap_or(head_width);
+        let fits = kv_heads > 0
+            && heads.is_multiple_of(kv_heads)
+            && head_width.is_multiple_of(8)
+            && head_width > 0;
+        if !fits || !width.is_multiple_of(32) || turned > head_width || !turned.is_multiple_of(2) {
             return Err(file.unsupported(format!(
                 "its shape is not supported: width {width}, {heads} heads of {head_width} with \
                  {kv_heads} for keys, {turned} of them turned"
             )));
         }
         let base = file.float(&format!("{arch}.rope.freq_base")).unwrap_or(10_000.0);
-        let mut speeds: Vec<f32> = (0..turned / 2)
-            .map(|pair| base.powf(-2.0 * pair as f32 / turned as f32))
-            .collect();
+        let mut speeds: Vec<f32> =
+            (0..turned / 2).map(|pair| base.powf(-2.0 * pair as f32 / turned as f32)).collect();
         match file.text(&format!("{arch}.rope.scaling.type")) {
             None | Some("none") => {}
             Some("linear") => {
-                let factor = file
-                    .float(&format!("{arch}.rope.scaling.factor"))
-                    .unwrap_or(1.0);
+                let factor = file.float(&format!("{arch}.rope.scaling.factor")).unwrap_or(1.0);
                 speeds.iter_mut().for_each(|speed| *speed /= factor);
             }
             Some(other) => {
@@ -257,7 +243,7 @@ fn check_shape(
     rows: usize,
     cols: usize,
 ) -> Result<(), GgufError> {
-    if (tensor.rows, tensor.cols) == (rows, cols) && (cols % 32 == 0 || rows == 1) {
+    if (tensor.rows, tensor.cols) == (rows, cols) && (cols.is_multiple_of(32) || rows == 1) {
         return Ok(());
     }
     Err(file.invalid(format!(

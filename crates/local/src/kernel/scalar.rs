@@ -1,10 +1,7 @@
 //! The kernels in plain Rust: for processors without a variant of their own, and the truth that the
 //! others are tested against.
 
-#![allow(
-    clippy::indexing_slicing,
-    reason = "shapes are checked when a model is loaded"
-)]
+#![allow(clippy::indexing_slicing, reason = "shapes are checked when a model is loaded")]
 
 use super::{Activations, Block};
 use crate::{
@@ -162,14 +159,10 @@ pub(super) fn quantize(numbers: &[f32], into: &mut Vec<Block>) {
         for (byte, number) in bytes.iter_mut().zip(numbers) {
             *byte = (number * factor).round_ties_even() as i8;
         }
-        let sums = [0, 16].map(|first| bytes[first..first + 16].iter().map(|b| i32::from(*b)).sum());
+        let sums =
+            [0, 16].map(|first| bytes[first..first + 16].iter().map(|b| i32::from(*b)).sum());
         let total: i32 = sums.iter().sum();
-        into.push(Block {
-            bytes,
-            scale,
-            total: scale * total as f32,
-            sums,
-        });
+        into.push(Block { bytes, scale, total: scale * total as f32, sums });
     }
 }
 
@@ -213,7 +206,9 @@ fn exp(number: f32) -> f32 {
                     * (0.5
                         + rest
                             * (0.166_666_67
-                                + rest * (0.041_666_67 + rest * (0.008_333_334 + rest * 0.001_388_9)))));
+                                + rest
+                                    * (0.041_666_67
+                                        + rest * (0.008_333_334 + rest * 0.001_388_9)))));
     series * f32::from_bits(((power as i32 + 127) << 23).cast_unsigned())
 }
 

@@ -6,17 +6,14 @@
 //! compiled for instructions which not every processor has, which `super::isa` has asked for.
 
 #![allow(unsafe_code, reason = "see above")]
-#![allow(
-    clippy::indexing_slicing,
-    reason = "shapes are checked when a model is loaded"
-)]
+#![allow(clippy::indexing_slicing, reason = "shapes are checked when a model is loaded")]
 
 use std::arch::x86_64::*;
 
 use super::{Activations, Block, scalar};
 use crate::pack::Layout;
 
-/// The last row of a batch is repeated to fill a tile of this many.
+/// How many rows of activations are multiplied together.
 const TILE: usize = 4;
 
 #[target_feature(enable = "avx2")]
@@ -58,6 +55,17 @@ fn spread(bytes: &[i8; 32], group: usize) -> __m256i {
     let four = &bytes[group * 4..group * 4 + 4];
     // SAFETY: the slice has the four bytes that are read; the read needs no alignment.
     _mm256_set1_epi32(unsafe { four.as_ptr().cast::<i32>().read_unaligned() })
+}
+
+/// The same block of several rows. A loop, because a closure given to the standard library would be
+/// compiled without the instructions of its surroundings.
+#[inline(always)]
+fn pick<'a, const T: usize>(rows: &[&'a [Block]; T], index: usize) -> [&'a Block; T] {
+    let mut blocks = [&rows[0][index]; T];
+    for t in 1..T {
+        blocks[t] = &rows[t][index];
+    }
+    blocks
 }
 
 macro_rules! variant {
@@ -187,10 +195,13 @@ macro_rules! variant {
             ) -> [__m256; T] {
                 let mut out = [_mm256_setzero_ps(); T];
                 for (index, weights) in weights.as_chunks::<SIZE>().0.iter().enumerate() {
-                    let blocks = x.map(|row| &row[index]);
+                    let blocks = pick(&x, index);
                     let scales = load_halves(weights, 0);
-                    let mut sums = blocks
-                        .map(|block| _mm256_set1_epi32(bias * (block.sums[0] + block.sums[1])));
+                    let mut sums = [_mm256_setzero_si256(); T];
+                    for t in 0..T {
+                        let total = blocks[t].sums[0] + blocks[t].sums[1];
+                        sums[t] = _mm256_set1_epi32(bias * total);
+                    }
                     half_cell::<BITS, 0, T>(&weights[16..], &blocks, &mut sums);
                     half_cell::<BITS, 1, T>(&weights[16..], &blocks, &mut sums);
                     for t in 0..T {
@@ -209,11 +220,10 @@ macro_rules! variant {
             ) -> [__m256; T] {
                 let mut out = [_mm256_setzero_ps(); T];
                 for (index, weights) in weights.as_chunks::<SIZE>().0.iter().enumerate() {
-                    let x = x.map(|row| &row[index * 8..index * 8 + 8]);
                     let scales = load_halves(weights, 0);
                     let minima = load_halves(weights, 16);
                     for cell in 0..8 {
-                        let blocks = x.map(|row| &row[cell]);
+                        let blocks = pick(&x, index * 8 + cell);
                         let scale = load_eight(weights, 32 + cell * 16);
                         let scale = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(scale));
                         let scale = _mm256_mul_ps(scales, scale);
@@ -240,17 +250,18 @@ macro_rules! variant {
             fn six_bits<const T: usize>(weights: &[u8], x: [&[Block]; T]) -> [__m256; T] {
                 let mut out = [_mm256_setzero_ps(); T];
                 for (index, weights) in weights.as_chunks::<1680>().0.iter().enumerate() {
-                    let x = x.map(|row| &row[index * 8..index * 8 + 8]);
                     let scales = load_halves(weights, 0);
                     for cell in 0..8 {
-                        let blocks = x.map(|row| &row[cell]);
+                        let blocks = pick(&x, index * 8 + cell);
                         let at = 144 + cell * 192;
                         for half in 0..2 {
                             let scale = load_eight(weights, 16 + (cell * 2 + half) * 8);
                             let scale = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(scale));
                             let scale = _mm256_mul_ps(scales, scale);
-                            let mut sums =
-                                blocks.map(|block| _mm256_set1_epi32(-32 * block.sums[half]));
+                            let mut sums = [_mm256_setzero_si256(); T];
+                            for t in 0..T {
+                                sums[t] = _mm256_set1_epi32(-32 * blocks[t].sums[half]);
+                            }
                             if half == 0 {
                                 half_cell::<6, 0, T>(&weights[at..], &blocks, &mut sums);
                             } else {
@@ -344,7 +355,13 @@ pub(super) mod float {
 
     use super::*;
 
-    pub(in crate::kernel) fn multiply_halves(a: &[f32], b: &[u16], c: &mut [f32], k: usize, n: usize) {
+    pub(in crate::kernel) fn multiply_halves(
+        a: &[f32],
+        b: &[u16],
+        c: &mut [f32],
+        k: usize,
+        n: usize,
+    ) {
         // SAFETY: called only where the processor has AVX2, FMA and F16C.
         unsafe { halves(a, b, c, k, n) }
     }
@@ -384,7 +401,10 @@ pub(super) mod float {
             let a: [Option<&[f32]>; TILE] = std::array::from_fn(|_| a_rows.next());
             let c: [Option<&mut [f32]>; TILE] = std::array::from_fn(|_| c_rows.next());
             match (a, c) {
-                ([Some(a0), Some(a1), Some(a2), Some(a3)], [Some(c0), Some(c1), Some(c2), Some(c3)]) => {
+                (
+                    [Some(a0), Some(a1), Some(a2), Some(a3)],
+                    [Some(c0), Some(c1), Some(c2), Some(c3)],
+                ) => {
                     panel([a0, a1, a2, a3], b, [c0, c1, c2, c3], n);
                 }
                 (a, c) => {
@@ -401,7 +421,7 @@ pub(super) mod float {
 
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
-    fn panel<const T: usize>(a: [&[f32]; T], b: &[u16], mut c: [&mut [f32]; T], n: usize) {
+    fn panel<const T: usize>(a: [&[f32]; T], b: &[u16], c: [&mut [f32]; T], n: usize) {
         for column in (0..n).step_by(8) {
             let mut sums = [_mm256_setzero_ps(); T];
             for t in 0..T {

@@ -1,9 +1,6 @@
 //! Attention: what each token takes over from the tokens before it.
 
-#![allow(
-    clippy::indexing_slicing,
-    reason = "shapes are checked when a model is loaded"
-)]
+#![allow(clippy::indexing_slicing, reason = "shapes are checked when a model is loaded")]
 
 use rayon::prelude::*;
 

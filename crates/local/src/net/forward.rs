@@ -1,9 +1,6 @@
 //! The forward pass: tokens in, scores for the next token out.
 
-#![allow(
-    clippy::indexing_slicing,
-    reason = "shapes are checked when a model is loaded"
-)]
+#![allow(clippy::indexing_slicing, reason = "shapes are checked when a model is loaded")]
 
 use rayon::prelude::*;
 
@@ -134,16 +131,12 @@ impl Net {
         for chunk in chunks.iter_mut() {
             for _ in 0..chunk.tokens.len() {
                 let (key, value) = (&key[row * keys..][..keys], &value[row * keys..][..keys]);
-                chunk
-                    .sequence
-                    .write(shape, index, positions[row], key, value);
+                chunk.sequence.write(shape, index, positions[row], key, value);
                 row += 1;
             }
         }
-        let batch: Vec<_> = chunks
-            .iter()
-            .map(|chunk| (&*chunk.sequence, chunk.tokens.len()))
-            .collect();
+        let batch: Vec<_> =
+            chunks.iter().map(|chunk| (&*chunk.sequence, chunk.tokens.len())).collect();
         attended.resize(query.len(), 0.0);
         attention::attend(shape, index, &batch, query, scratch, attended);
         let linear = &layer.attention_output;
@@ -156,14 +149,7 @@ impl Net {
 
     fn feed_part(&self, space: &mut Workspace, index: usize) {
         let (shape, layer) = (&self.shape, &self.layers[index]);
-        let Workspace {
-            activations,
-            grouped,
-            residual,
-            normed,
-            hidden,
-            ..
-        } = space;
+        let Workspace { activations, grouped, residual, normed, hidden, .. } = space;
         let rows = residual.len() / shape.width;
         norm(residual, &layer.feed_norm, shape.epsilon, normed);
         activations.set(normed, shape.width);
@@ -199,11 +185,7 @@ impl Net {
         multiply(&[&self.output], &space.activations, &mut space.grouped);
         let rows = last.len() / width;
         ungroup(&space.grouped, &self.output, rows, &mut space.hidden);
-        space
-            .hidden
-            .chunks_exact(self.shape.vocabulary)
-            .map(<[f32]>::to_vec)
-            .collect()
+        space.hidden.chunks_exact(self.shape.vocabulary).map(<[f32]>::to_vec).collect()
     }
 }
 
@@ -219,20 +201,18 @@ fn multiply(matrices: &[&Matrix], x: &Activations, out: &mut Vec<f32>) {
     // Enough parts that a thread which was held up elsewhere does not hold up the others.
     let parts = rayon::current_num_threads() * 8;
     let per_part = total.div_ceil(parts).max(4);
-    out.par_chunks_mut(size * per_part)
-        .enumerate()
-        .for_each(|(part, out)| {
-            for (index, out) in out.chunks_exact_mut(size).enumerate() {
-                let mut group = part * per_part + index;
-                for matrix in matrices {
-                    if group < groups(matrix) {
-                        kernel::multiply_group(matrix, group, x, out);
-                        break;
-                    }
-                    group -= groups(matrix);
+    out.par_chunks_mut(size * per_part).enumerate().for_each(|(part, out)| {
+        for (index, out) in out.chunks_exact_mut(size).enumerate() {
+            let mut group = part * per_part + index;
+            for matrix in matrices {
+                if group < groups(matrix) {
+                    kernel::multiply_group(matrix, group, x, out);
+                    break;
                 }
+                group -= groups(matrix);
             }
-        });
+        }
+    });
 }
 
 /// Put what [`multiply`] gave for a matrix into rows, one per token. Returns what follows.
@@ -245,17 +225,15 @@ fn ungroup<'a>(grouped: &'a [f32], matrix: &Matrix, rows: usize, out: &mut Vec<f
         return rest;
     }
     const TOKENS: usize = 8;
-    out.par_chunks_mut(TOKENS * width)
-        .enumerate()
-        .for_each(|(part, out)| {
-            for (group, numbers) in mine.chunks_exact(rows * LANES).enumerate() {
-                let lanes = LANES.min(width - group * LANES);
-                let numbers = &numbers[part * TOKENS * LANES..];
-                for (out, numbers) in out.chunks_exact_mut(width).zip(numbers.chunks_exact(LANES)) {
-                    out[group * LANES..][..lanes].copy_from_slice(&numbers[..lanes]);
-                }
+    out.par_chunks_mut(TOKENS * width).enumerate().for_each(|(part, out)| {
+        for (group, numbers) in mine.chunks_exact(rows * LANES).enumerate() {
+            let lanes = LANES.min(width - group * LANES);
+            let numbers = &numbers[part * TOKENS * LANES..];
+            for (out, numbers) in out.chunks_exact_mut(width).zip(numbers.chunks_exact(LANES)) {
+                out[group * LANES..][..lanes].copy_from_slice(&numbers[..lanes]);
             }
-        });
+        }
+    });
     rest
 }
 
@@ -299,10 +277,7 @@ struct Turns(Vec<(f32, f32)>);
 impl Turns {
     fn new(shape: &Shape, positions: &[usize]) -> Self {
         let turns = positions.iter().flat_map(|position| {
-            shape
-                .speeds
-                .iter()
-                .map(move |speed| (*position as f32 * speed).sin_cos())
+            shape.speeds.iter().map(move |speed| (*position as f32 * speed).sin_cos())
         });
         Self(turns.collect())
     }

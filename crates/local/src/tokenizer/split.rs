@@ -165,10 +165,7 @@ fn is_letter(char: char) -> bool {
         }
     });
     let after = letters.partition_point(|(start, _)| *start <= char);
-    after
-        .checked_sub(1)
-        .and_then(|index| letters.get(index))
-        .is_some_and(|(_, end)| char <= *end)
+    after.checked_sub(1).and_then(|index| letters.get(index)).is_some_and(|(_, end)| char <= *end)
 }
 
 /// The character by which byte vocabularies spell a byte: itself where it can be seen, else one
