@@ -81,7 +81,9 @@ impl Driver {
                 }
                 let (step, steered) = self.decide();
                 idle = match step {
-                    Step::Note { .. } | Step::Skip { .. } | Step::Say(_) => idle + 1,
+                    Step::Note { .. } | Step::Skip { .. } | Step::Settle(_) | Step::Say(_) => {
+                        idle + 1
+                    }
                     _ => 0,
                 };
                 if idle > MOST_IDLE_DECISIONS {
@@ -119,6 +121,10 @@ impl Driver {
             Step::Call => self.run_batch().await,
             Step::Skip { calls, reason } => {
                 self.settle_calls(ToolStatus::Skipped, &reason, |id| calls.contains(id))?;
+                Ok(Progress::GoOn)
+            }
+            Step::Settle(results) => {
+                self.settle_with(results)?;
                 Ok(Progress::GoOn)
             }
             Step::Wait => Ok(Progress::End(self.input_required())),
@@ -373,6 +379,23 @@ impl Driver {
         for result in results {
             let event = Event::ToolEnded { result: Arc::new(result), elapsed_ms: 0 };
             self.shared.append_locked(&mut ledger, self.run, event)?;
+        }
+        Ok(())
+    }
+
+    /// Give open calls the results that the behaviour has for them.
+    fn settle_with(&self, results: Vec<ToolResult>) -> Result<(), StoreError> {
+        let mut ledger = self.shared.ledger();
+        for result in results {
+            let batch = ledger.run(self.run).and_then(|run| run.state.batch());
+            let mut calls = batch.into_iter().flat_map(|batch| batch.calls());
+            let is_open = calls.any(|state| {
+                state.call.id == result.call_id && !matches!(state.phase, Phase::Done(_))
+            });
+            if is_open {
+                let event = Event::ToolEnded { result: Arc::new(result), elapsed_ms: 0 };
+                self.shared.append_locked(&mut ledger, self.run, event)?;
+            }
         }
         Ok(())
     }
