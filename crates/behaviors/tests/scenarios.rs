@@ -11,13 +11,7 @@
     missing_docs
 )]
 
-mod scenario_runner {
-    pub mod matching;
-    pub mod play;
-    pub mod script;
-    pub mod stage;
-    pub mod world;
-}
+mod scenario_runner;
 
 use std::path::PathBuf;
 

@@ -26,9 +26,9 @@ pub fn fits(expected: &Value, seen: &Value) -> bool {
 /// Whether a value has everything that is described.
 pub fn covers(expected: &Value, found: &Value) -> bool {
     match (expected, found) {
-        (Value::Object(expected), Value::Object(found)) => {
-            expected.iter().all(|(key, value)| covers(value, found.get(key).unwrap_or(&Value::Null)))
-        }
+        (Value::Object(expected), Value::Object(found)) => expected
+            .iter()
+            .all(|(key, value)| covers(value, found.get(key).unwrap_or(&Value::Null))),
         (Value::Array(expected), Value::Array(found)) => {
             expected.len() == found.len()
                 && expected.iter().zip(found).all(|(one, other)| covers(one, other))

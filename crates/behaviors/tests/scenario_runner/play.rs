@@ -214,9 +214,8 @@ impl<'a> Play<'a> {
         let expect = &self.scenario.expect;
         let mut problems = Vec::new();
         if expect.outcome.is_some() || expect.reply.is_some() {
-            problems.extend(
-                self.check_reply(expect.outcome.as_ref(), expect.reply.as_deref()).err(),
-            );
+            problems
+                .extend(self.check_reply(expect.outcome.as_ref(), expect.reply.as_deref()).err());
         }
         let entries = self.entries().await;
         let seen = see(&entries);
@@ -244,7 +243,8 @@ impl<'a> Play<'a> {
         for (path, model) in &self.stage.models {
             problems.extend(model.complaints.lock().unwrap().iter().cloned());
             if model.left_over() > 0 {
-                problems.push(format!("{} turns of {path} were never asked for", model.left_over()));
+                problems
+                    .push(format!("{} turns of {path} were never asked for", model.left_over()));
             }
         }
         if let Err(divergence) = replay(&self.stage.agent, &entries) {
@@ -314,8 +314,7 @@ impl<'a> Play<'a> {
 }
 
 fn options(scenario: &Scenario) -> SessionOptions {
-    let attendance =
-        if scenario.attended { Attendance::Attended } else { Attendance::Unattended };
+    let attendance = if scenario.attended { Attendance::Attended } else { Attendance::Unattended };
     SessionOptions { attendance, ..SessionOptions::default() }
 }
 

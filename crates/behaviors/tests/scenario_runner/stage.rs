@@ -21,7 +21,8 @@ pub struct Stage {
 impl Stage {
     pub fn new(scenario: &Scenario) -> Result<Self, String> {
         let tools = scenario.tools.iter();
-        let tools = tools.map(|(name, script)| (name.clone(), Arc::new(CannedTool::new(name, script))));
+        let tools =
+            tools.map(|(name, script)| (name.clone(), Arc::new(CannedTool::new(name, script))));
         let mut crew = Crew { models: BTreeMap::new(), tools: tools.collect() };
         let agent = crew.agent("main", &scenario.agent)?;
         Ok(Self { agent, models: crew.models, tools: crew.tools })

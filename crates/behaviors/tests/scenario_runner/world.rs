@@ -64,7 +64,9 @@ impl ScriptedModel {
             self.complain(format!("{who}: turn {at} must see {text:?} in its prompt:\n{prompt}"));
         }
         for text in turn.sees_not.iter().filter(|text| prompt.contains(*text)) {
-            self.complain(format!("{who}: turn {at} must not see {text:?} in its prompt:\n{prompt}"));
+            self.complain(format!(
+                "{who}: turn {at} must not see {text:?} in its prompt:\n{prompt}"
+            ));
         }
         if let Some(name) = &turn.must_call
             && request.options.tool_choice != ToolChoice::One(name.clone())
@@ -266,10 +268,7 @@ impl Store for MortalStore {
         self.kept.read(id, from, limit)
     }
 
-    fn summary(
-        &self,
-        id: &SessionId,
-    ) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
+    fn summary(&self, id: &SessionId) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
         self.kept.summary(id)
     }
 
