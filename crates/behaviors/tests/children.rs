@@ -54,6 +54,7 @@ impl Behavior for Chief {
         let turns = self.0.iter().filter(is_due).map(|key| ChildTurn {
             key: (*key).to_owned(),
             input: Message::user(format!("work, {key}")),
+            expects: None,
         });
         Step::Run(turns.collect())
     }

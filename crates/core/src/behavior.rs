@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    CallId, Entry, Message, Outcome, OutputSchema, RunState, ToolChoice, ToolResult, ToolSpec,
+    CallId, Entry, Expectation, Message, Outcome, OutputSchema, RunState, ToolChoice, ToolResult,
+    ToolSpec,
 };
 
 /// A pattern of behaviour: what users implement for their own kind of agent.
@@ -152,6 +153,8 @@ pub struct ChildTurn {
     /// What the child is told. A turn that a crash or a question left in the middle goes on
     /// instead: the child is not told twice.
     pub input: Message,
+    /// The shape that its answer must have, where it must have one.
+    pub expects: Option<Arc<Expectation>>,
 }
 
 /// A behaviour at work, with its state's type hidden.

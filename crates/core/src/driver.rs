@@ -13,9 +13,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Agent, Attendance, CallId, Delivery, Effect, Event, FailureCause, HookChange, HookContext,
-    Inquiry, InquiryKind, Limit, Message, Outcome, Phase, Reply, RunId, Step, StopReason,
-    StoreError, ToolResult, ToolStatus, Usage,
+    Agent, Attendance, CallId, Delivery, Effect, Event, Expectation, FailureCause, HookChange,
+    HookContext, Inquiry, InquiryKind, Limit, Message, Outcome, Phase, Reply, RunId, Step,
+    StopReason, StoreError, ToolResult, ToolStatus, Usage,
     session::{Shared, now_ms},
 };
 
@@ -29,11 +29,15 @@ const MOST_STEPS: u64 = 1_000;
 /// The most decisions in a row that need no model, tool, child or function.
 const MOST_IDLE_DECISIONS: u32 = 1_000;
 
+/// A request on its way to an agent.
+pub(crate) struct Said {
+    pub(crate) message: Arc<Message>,
+    /// The shape that the answer must have.
+    pub(crate) expects: Option<Arc<Expectation>>,
+}
+
 /// One turn of a session: take in a request, or go on with what is there, until an outcome.
-pub(crate) async fn turn(
-    shared: &Arc<Shared>,
-    request: Option<Arc<Message>>,
-) -> Result<Reply, StoreError> {
+pub(crate) async fn turn(shared: &Arc<Shared>, request: Option<Said>) -> Result<Reply, StoreError> {
     let cancel = shared.renew_cancel();
     let agent = match shared.ledger().run(RunId::ROOT) {
         Some(run) => run.agent.clone(),
@@ -42,9 +46,9 @@ pub(crate) async fn turn(
     let driver = Driver { shared: Arc::clone(shared), run: RunId::ROOT, agent, cancel };
     driver.settle_interrupted()?;
     match request {
-        Some(message) => {
+        Some(said) => {
             driver.leave_unanswered()?;
-            driver.begin(message).await?;
+            driver.begin(said).await?;
         }
         None if !driver.can_go_on() => return driver.last_reply(),
         None => driver.reopen()?,
@@ -150,9 +154,9 @@ impl Driver {
     }
 
     /// Write a request and begin a turn with it.
-    async fn begin(&self, message: Arc<Message>) -> Result<(), StoreError> {
+    async fn begin(&self, Said { message, expects }: Said) -> Result<(), StoreError> {
         let request = Arc::clone(&message);
-        self.append(Event::UserRequest { message, delivery: Delivery::Start })?;
+        self.append(Event::UserRequest { message, delivery: Delivery::Start, expects })?;
         self.reopen()?;
         for (hook, function) in self.hooks().before_reply() {
             match function(self.hook_context(), Arc::clone(&request)).await {
@@ -233,6 +237,13 @@ impl Driver {
         for run in waiting {
             let why = "The user did not answer and asked for something else.";
             self.of_run(run).settle_calls(ToolStatus::Skipped, why, |_| true)?;
+        }
+        // A child does not go on with what it was told before: its parent hears that it was left.
+        let mut ledger = self.shared.ledger();
+        for (parent, key, child) in ledger.children_at_work() {
+            let outcome = Outcome::Aborted { reason: "the user asked for something else".into() };
+            let event = Event::ChildReplied { child, key, outcome, message: None };
+            self.shared.append_locked(&mut ledger, parent, event)?;
         }
         Ok(())
     }
