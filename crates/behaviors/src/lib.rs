@@ -5,6 +5,7 @@
 //!
 //! - [`Generic`]: receive, think, call tools, go on until there is an answer.
 //! - [`ReAct`]: the same with a thought before each action and a bound on the iterations.
+//! - [`Planned`]: classify, plan, act, check, plan again, and notice being stuck.
 //!
 //! ```
 //! use duologue_behaviors::ReAct;
@@ -15,7 +16,15 @@
 //! ```
 
 mod generic;
+mod planned;
 mod react;
 
 pub use generic::Generic;
+pub use planned::{
+    Choice, ChosenBy, Classification, Classifier, Complexity, EXECUTION_MODE, INDICATORS, Lesson,
+    LessonError, LessonFile, LessonStore, MetaLook, MetaStrategy, MisfitNote, Occasion, Plan,
+    PlanStep, Planned, PlannedConfig, PlannedNote, PlannedState, ReplanNote, ReplanReason, Rung,
+    Sign, Strategy, StuckLimits, StuckNote, Todo, TodoItem, TodoStatus, UnknownStrategy,
+    Validation, ValidationNote, indicator, similarity,
+};
 pub use react::ReAct;

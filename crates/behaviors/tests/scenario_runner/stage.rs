@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use duologue_behaviors::{Generic, ReAct};
+use duologue_behaviors::{Generic, Planned, PlannedConfig, ReAct};
 use duologue_core::{Agent, AgentBuilder, Budget, Mode, Policy, Retry, Toolbox};
+use serde_json::Value;
 
 use super::{
     script::{AgentScript, Scenario},
@@ -47,8 +48,18 @@ impl Crew {
                 let behavior = ReAct { max_iterations: script.max_steps.unwrap_or(usual) };
                 self.alone(path, script, Agent::builder("react", behavior))?
             }
+            "planned" => {
+                let options = script.options.clone().into_iter().collect();
+                let config: PlannedConfig = serde_json::from_value(Value::Object(options))
+                    .map_err(|error| format!("{path}: options: {error}"))?;
+                let tools = Planned::with_special_tools(&config, self.toolbox(path, script)?);
+                let builder = Agent::builder("planned", Planned::new(config));
+                self.alone(path, script, builder)?.tools(tools)
+            }
             other => {
-                return Err(format!("{path}: unknown kind {other:?}; there are: generic, react"));
+                return Err(format!(
+                    "{path}: unknown kind {other:?}; there are: generic, react, planned"
+                ));
             }
         };
         Ok(builder.budget(budget(script)).policy(policy(path, script)?).build())
