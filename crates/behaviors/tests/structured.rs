@@ -175,7 +175,7 @@ async fn a_parent_gets_a_structure_from_a_child_wherever_the_process_was_cut() {
     let (session, _) = start(&make(0));
     assert_eq!(session.reply("it").await.unwrap().text(), "7");
     let state = session.state().await.unwrap();
-    for cut in 2..state.entries.len() {
+    for cut in 1..state.entries.len() {
         let entries = state.entries[..=cut].to_vec();
         let said = |e: &&Arc<Entry>| e.run.0 == 1 && e.event.kind() == "agent_message";
         let agent = make(entries.iter().filter(said).count());

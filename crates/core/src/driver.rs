@@ -189,12 +189,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether there is a turn under way, or one that waited for answers.
     fn can_go_on(&self) -> bool {
-        self.shared.ledger().run(self.run).is_some_and(|run| {
-            run.state.is_open()
-                || matches!(run.state.outcome(), Some(Outcome::InputRequired { .. }))
-        })
+        self.shared.ledger().run(self.run).is_some_and(|run| run.state.can_go_on())
     }
 
     /// After a crash: mark what was running, and give calls that must not be repeated their result.

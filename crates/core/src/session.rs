@@ -363,7 +363,9 @@ impl Session {
 
     /// Whether a process left a turn in the middle that [`resume`](Self::resume) would go on with.
     pub fn is_unfinished(&self) -> bool {
-        self.shared.ledger().run(RunId::ROOT).is_some_and(|run| run.state.is_open())
+        self.shared.ledger().run(RunId::ROOT).is_some_and(|run| {
+            run.state.is_open() || (run.state.outcome().is_none() && run.state.can_go_on())
+        })
     }
 
     /// Stop the turn under way, with everything that it started. Partial work is kept.

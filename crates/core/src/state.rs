@@ -201,6 +201,15 @@ impl RunState {
         self.outcome.as_ref()
     }
 
+    /// Whether there is a turn under way, one that waited for answers, or a request that no turn
+    /// was begun for before the process ended.
+    pub(crate) fn can_go_on(&self) -> bool {
+        match &self.outcome {
+            None => self.open || self.request.is_some(),
+            Some(outcome) => self.open || matches!(outcome, Outcome::InputRequired { .. }),
+        }
+    }
+
     /// What this run waits for.
     pub fn pending(&self) -> &[Inquiry] {
         &self.pending
@@ -342,6 +351,7 @@ impl RunState {
             self.window.begin_task();
             self.request = Some(Arc::clone(message));
             self.last_message = None;
+            self.outcome = None;
             self.steps = 0;
             self.send_backs = 0;
             self.refused_budget = None;
