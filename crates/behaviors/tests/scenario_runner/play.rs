@@ -261,8 +261,8 @@ impl<'a> Play<'a> {
         let whole = self.reply.as_ref().ok_or("nothing was said")?;
         let started = entries
             .iter()
-            .position(|entry| matches!(entry.event, Event::AgentResponseStart { .. }))
-            .ok_or("no turn began")?;
+            .position(|entry| matches!(entry.event, Event::UserRequest { .. }))
+            .ok_or("nothing was asked")?;
         for cut in started..entries.len() {
             let stage = Stage::new(self.scenario)?;
             let kept = entries[..=cut].to_vec();

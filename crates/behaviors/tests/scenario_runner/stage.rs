@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use duologue_behaviors::{Generic, Planned, PlannedConfig, ReAct};
-use duologue_core::{Agent, AgentBuilder, Budget, Mode, Policy, Retry, Toolbox};
+use duologue_behaviors::{DualAct, DualActConfig, Generic, Planned, PlannedConfig, ReAct};
+use duologue_core::{Agent, AgentBuilder, Budget, ChildrenMemory, Mode, Policy, Retry, Toolbox};
 use serde_json::Value;
 
 use super::{
-    script::{AgentScript, Scenario},
+    script::{AgentScript, OneOrMany, Scenario},
     world::{CannedTool, ScriptedModel},
 };
 
@@ -56,13 +56,48 @@ impl Crew {
                 let builder = Agent::builder("planned", Planned::new(config));
                 self.alone(path, script, builder)?.tools(tools)
             }
+            "dual" => self.dual(path, script)?,
             other => {
-                return Err(format!(
-                    "{path}: unknown kind {other:?}; there are: generic, react, planned"
-                ));
+                let known = "generic, react, planned, dual";
+                return Err(format!("{path}: unknown kind {other:?}; there are: {known}"));
             }
         };
         Ok(builder.budget(budget(script)).policy(policy(path, script)?).build())
+    }
+
+    fn dual(&mut self, path: &str, script: &AgentScript) -> Result<AgentBuilder, String> {
+        let below = |key: &str| match path {
+            "main" => key.to_owned(),
+            parent => format!("{parent}/{key}"),
+        };
+        let human = script.human.as_ref().ok_or_else(|| format!("{path}: a dual needs a human"))?;
+        let human = self.agent(&below("human"), human)?;
+        let reactive = match &script.reactive {
+            None => return Err(format!("{path}: a dual needs a reactive")),
+            Some(OneOrMany::One(one)) => vec![self.agent(&below("reactive"), one)?],
+            Some(OneOrMany::Many(many)) => {
+                let number = |(at, one)| self.agent(&below(&format!("reactive-{}", at + 1)), one);
+                many.iter().enumerate().map(number).collect::<Result<_, _>>()?
+            }
+        };
+        let first = reactive.first().ok_or_else(|| format!("{path}: no reactive"))?.clone();
+        let mut config = DualActConfig { reactive, ..DualActConfig::new(human, first) };
+        for (name, value) in &script.options {
+            let text = value.as_str().unwrap_or_default().to_owned();
+            match name.as_str() {
+                "max_hr_loops" => {
+                    let number = value.as_u64().and_then(|n| u32::try_from(n).ok());
+                    config.max_hr_loops = number.ok_or(format!("{path}: {name}: {value}"))?;
+                }
+                "human_decision_prompt" => config.human_decision_prompt = text,
+                "reactive_task_prompt" => config.reactive_task_prompt = text,
+                "conclusion_format_prompt" => config.conclusion_format_prompt = text,
+                "memory" if text == "shared" => config.memory = ChildrenMemory::Shared,
+                "memory" if text == "separate" => config.memory = ChildrenMemory::Separate,
+                _ => return Err(format!("{path}: a dual has no option {name}: {value}")),
+            }
+        }
+        Ok(DualAct::new(config).map_err(|error| format!("{path}: {error}"))?.builder())
     }
 
     /// An agent that asks a model of its own.
