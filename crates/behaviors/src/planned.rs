@@ -219,6 +219,13 @@ impl Planned {
     fn calls(&self, run: &RunState, state: &PlannedState) -> Step {
         let calls = run.batch().map(duologue_core::Batch::calls).unwrap_or_default();
         let is_open = |state: &&CallState| !matches!(state.phase, Phase::Done(_));
+        let is_expected = |state: &CallState| {
+            let is_it = |name: &str| run.expected().is_some_and(|expected| expected.name == name);
+            is_it(&state.call.name) && state.call.arguments.is_object()
+        };
+        if calls.iter().any(is_expected) {
+            return Step::Call;
+        }
         let special = |call: &ToolCall| Special::read(&self.config, &call.name, &call.arguments);
         let is_done =
             |state: &&CallState| matches!(special(&state.call), Some(Ok(Special::Done(_))));
@@ -294,8 +301,11 @@ impl Planned {
             let input = serde_json::to_value(lesson).unwrap_or_default();
             return Step::Invoke { function: lessons::KEEP.to_owned(), input };
         }
-        match say {
-            Some(text) => Step::Say(own_message(run, state, Part::text(text))),
+        if let Some(text) = say {
+            return Step::Say(own_message(run, state, Part::text(text)));
+        }
+        match run.reminder().filter(|_| *outcome == Outcome::Completed) {
+            Some(ask) => Step::Ask(ask),
             None => Step::End(outcome.clone()),
         }
     }

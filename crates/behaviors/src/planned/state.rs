@@ -26,6 +26,8 @@ use super::{
 #[derive(Debug, Default)]
 pub struct PlannedState {
     pub(crate) task: Option<Arc<Message>>,
+    /// The tool that gives the answer whoever asked expects.
+    expects: Option<String>,
     /// How the task is gone about, once that is known.
     pub(crate) strategy: Option<Strategy>,
     /// The same, or what a hybrid does at present.
@@ -56,8 +58,8 @@ pub struct PlannedState {
     pub(crate) notice: Option<String>,
     /// A question to the person that is yet to be asked.
     pub(crate) question: Option<String>,
-    /// The summary of a `done` whose batch is still open.
-    done: Option<String>,
+    /// How the step under way ends the task, if it does.
+    last_word: Option<LastWord>,
     open: Option<OpenStep>,
     /// Somebody said something that the model has not answered yet.
     pub(crate) steered: bool,
@@ -85,6 +87,15 @@ enum Asker {
     Model,
     /// The ladder, which asks a person.
     Ladder,
+}
+
+/// How a step ends a task.
+#[derive(Debug)]
+enum LastWord {
+    /// By `done`; the summary is yet to be said.
+    Summary(String),
+    /// By the structured answer that was expected.
+    Given,
 }
 
 /// An answer that did not fit.
@@ -121,8 +132,12 @@ impl PlannedState {
 
     pub(crate) fn fold(&mut self, config: &PlannedConfig, entry: &Entry) {
         match &entry.event {
-            Event::UserRequest { message, delivery: Delivery::Start, .. } => {
-                *self = Self { task: Some(Arc::clone(message)), ..Self::default() };
+            Event::UserRequest { message, delivery: Delivery::Start, expects } => {
+                *self = Self {
+                    task: Some(Arc::clone(message)),
+                    expects: expects.as_ref().map(|expected| expected.name.clone()),
+                    ..Self::default()
+                };
             }
             Event::UserRequest { delivery: Delivery::Steer, .. } => {
                 self.steered = true;
@@ -184,11 +199,12 @@ impl PlannedState {
 
     /// The agent said something in the conversation.
     fn said(&mut self, config: &PlannedConfig, run: RunId, message: &Arc<Message>, asker: Asker) {
+        if let Some(ending) = &mut self.ending {
+            // The last word, or the structure of it that the model was reminded of.
+            ending.say = None;
+            return;
+        }
         if asker == Asker::Ladder {
-            if let Some(ending) = &mut self.ending {
-                ending.say = None;
-                return;
-            }
             self.question = None;
         } else {
             self.iterations += 1;
@@ -226,11 +242,16 @@ impl PlannedState {
             return;
         };
         let special = Special::read(config, &call.name, &call.arguments);
+        let is_expected = self.expects.as_ref() == Some(&call.name);
         open.results.push(Arc::clone(result));
         open.left = open.left.saturating_sub(1);
         let is_complete = open.left == 0;
-        if let (Some(Ok(special)), ToolStatus::Ok) = (special, result.status) {
-            self.special_call(config, special);
+        if result.status == ToolStatus::Ok {
+            match special {
+                _ if is_expected && !self.steered => self.last_word = Some(LastWord::Given),
+                Some(Ok(special)) => self.special_call(config, special),
+                _ => {}
+            }
         }
         if is_complete && let Some(open) = self.open.take() {
             self.step_over(config, run, open);
@@ -249,7 +270,9 @@ impl PlannedState {
                 self.todo_changed |= is_done && request.action != TodoAction::Get;
             }
             // Somebody said more since the model decided to end: that comes first.
-            Special::Done(summary) => self.done = (!self.steered).then_some(summary),
+            Special::Done(summary) => {
+                self.last_word = (!self.steered).then_some(LastWord::Summary(summary));
+            }
         }
     }
 
@@ -285,11 +308,11 @@ impl PlannedState {
         self.history.tick();
         self.tried.push(Arc::clone(&open.message), open.results);
         self.note_todo();
-        if let Some(summary) = self.done.take() {
-            self.end(Outcome::Completed, Some(summary));
-            return;
+        match self.last_word.take() {
+            Some(LastWord::Summary(summary)) => self.end(Outcome::Completed, Some(summary)),
+            Some(LastWord::Given) => self.end(Outcome::Completed, None),
+            None => self.after_step(config, run),
         }
-        self.after_step(config, run);
     }
 
     /// Write the list down if it changed.
