@@ -16,7 +16,7 @@ use super::{
     matching::{covers, fits, line, seen},
     script::{AnswerScript, Scenario, StepScript},
     stage::Stage,
-    world::{Fate, MortalStore, Paths},
+    world::{Fate, MortalStore, Paths, ScriptedModel},
 };
 
 /// How long one step may take.
@@ -86,11 +86,15 @@ impl<'a> Play<'a> {
         let mut death = deaths.next();
         self.watch(step, death).await;
         let session = self.session().clone();
+        let patrol = step.cancel_while_hanging.then(|| self.cancel_while_hanging());
         let mut result = match &step.say {
             Some(text) => session.reply(text.as_str()).await,
             None => session.resume().await,
         };
         drop(session);
+        if let Some(patrol) = patrol {
+            patrol.abort();
+        }
         while self.store.is_dead() {
             death = deaths.next();
             self.next_process().await;
@@ -129,6 +133,18 @@ impl<'a> Play<'a> {
             AnswerScript::Edit(arguments) => Answer::Edit { arguments: arguments.clone() },
         };
         self.session().answer(&id, answer, None).map_err(|error| error.to_string())
+    }
+
+    /// Cancel as soon as a model hangs.
+    fn cancel_while_hanging(&self) -> tokio::task::JoinHandle<()> {
+        let models: Vec<Arc<ScriptedModel>> = self.stage.models.values().cloned().collect();
+        let session = self.session().clone();
+        tokio::spawn(async move {
+            while !models.iter().any(|model| model.hangs.load(Ordering::SeqCst)) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            session.cancel("somebody stopped it");
+        })
     }
 
     /// Look out for the entries after which something happens.

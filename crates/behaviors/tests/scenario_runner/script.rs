@@ -42,17 +42,13 @@ pub struct AgentScript {
     #[serde(default)]
     pub human: Option<Box<AgentScript>>,
     #[serde(default)]
-    pub reactive: Option<OneOrMany>,
+    pub reactive: Option<Box<AgentScript>>,
+    /// Several R, instead of one.
+    #[serde(default)]
+    pub reactives: Vec<AgentScript>,
     /// What else this kind of agent can be told.
     #[serde(default)]
     pub options: BTreeMap<String, Value>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum OneOrMany {
-    Many(Vec<AgentScript>),
-    One(Box<AgentScript>),
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -81,6 +77,9 @@ pub struct TurnScript {
     /// It says what it says and never goes on.
     #[serde(default)]
     pub hangs: bool,
+    /// How long it thinks before it answers.
+    #[serde(default)]
+    pub takes_ms: u64,
     #[serde(default)]
     pub tokens: Option<u64>,
     /// Texts that the prompt must hold.
@@ -141,6 +140,9 @@ pub struct ToolScript {
     /// It runs until it is cancelled.
     #[serde(default)]
     pub hangs: bool,
+    /// How long a call takes.
+    #[serde(default)]
+    pub takes_ms: u64,
     /// Arguments that a call must have.
     #[serde(default)]
     pub requires: Vec<String>,
@@ -173,6 +175,9 @@ pub struct StepScript {
     /// The turn is cancelled right after such an entry is written.
     #[serde(default)]
     pub cancel_after: Option<Value>,
+    /// The turn is cancelled while a model hangs.
+    #[serde(default)]
+    pub cancel_while_hanging: bool,
     /// Somebody says this as soon as such an entry is written, while the agent works.
     #[serde(default)]
     pub steer_after: Option<SteerScript>,

@@ -7,7 +7,7 @@ use duologue_core::{Agent, AgentBuilder, Budget, ChildrenMemory, Mode, Policy, R
 use serde_json::Value;
 
 use super::{
-    script::{AgentScript, OneOrMany, Scenario},
+    script::{AgentScript, Scenario},
     world::{CannedTool, ScriptedModel},
 };
 
@@ -72,15 +72,15 @@ impl Crew {
         };
         let human = script.human.as_ref().ok_or_else(|| format!("{path}: a dual needs a human"))?;
         let human = self.agent(&below("human"), human)?;
-        let reactive = match &script.reactive {
-            None => return Err(format!("{path}: a dual needs a reactive")),
-            Some(OneOrMany::One(one)) => vec![self.agent(&below("reactive"), one)?],
-            Some(OneOrMany::Many(many)) => {
-                let number = |(at, one)| self.agent(&below(&format!("reactive-{}", at + 1)), one);
-                many.iter().enumerate().map(number).collect::<Result<_, _>>()?
-            }
-        };
-        let first = reactive.first().ok_or_else(|| format!("{path}: no reactive"))?.clone();
+        let mut reactive = Vec::new();
+        if let Some(one) = &script.reactive {
+            reactive.push(self.agent(&below("reactive"), one)?);
+        }
+        for (at, one) in script.reactives.iter().enumerate() {
+            reactive.push(self.agent(&below(&format!("reactive-{}", at + 1)), one)?);
+        }
+        let first =
+            reactive.first().ok_or_else(|| format!("{path}: a dual needs a reactive"))?.clone();
         let mut config = DualActConfig { reactive, ..DualActConfig::new(human, first) };
         for (name, value) in &script.options {
             let text = value.as_str().unwrap_or_default().to_owned();

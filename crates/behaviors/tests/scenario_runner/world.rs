@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use duologue_core::{
@@ -24,6 +25,8 @@ pub struct ScriptedModel {
     turns: Vec<TurnScript>,
     next: AtomicUsize,
     pub asked: AtomicUsize,
+    /// Whether it began to hang.
+    pub hangs: AtomicBool,
     /// What was not as the script says.
     pub complaints: Mutex<Vec<String>>,
 }
@@ -35,6 +38,7 @@ impl ScriptedModel {
             turns,
             next: AtomicUsize::new(0),
             asked: AtomicUsize::new(0),
+            hangs: AtomicBool::new(false),
             complaints: Mutex::default(),
         }
     }
@@ -128,6 +132,7 @@ impl Model for ScriptedModel {
             deltas.push(Ok(Delta::Usage(usage)));
         }
         if turn.hangs {
+            self.hangs.store(true, Ordering::SeqCst);
             return stream::iter(deltas).chain(stream::pending()).boxed();
         }
         deltas.push(match &turn.fails {
@@ -135,7 +140,10 @@ impl Model for ScriptedModel {
             None if turn.calls.is_empty() => Ok(Delta::Stop(StopReason::Completed)),
             None => Ok(Delta::Stop(StopReason::ToolCalls)),
         });
-        stream::iter(deltas).boxed()
+        let wait = Duration::from_millis(turn.takes_ms);
+        stream::once(tokio::time::sleep(wait))
+            .flat_map(move |()| stream::iter(deltas.clone()))
+            .boxed()
     }
 }
 
@@ -176,8 +184,11 @@ impl Tool for CannedTool {
             let number = self.ran.fetch_add(1, Ordering::SeqCst) + 1;
             if self.script.hangs {
                 context.cancel.cancelled().await;
+                // A moment to clean up, so that it is the cancellation that ends it.
+                tokio::time::sleep(Duration::from_millis(20)).await;
                 return Err(ToolError::new("stopped"));
             }
+            tokio::time::sleep(Duration::from_millis(self.script.takes_ms)).await;
             let fails = match &self.script.fails {
                 Some(numbers) => numbers.is_empty() || numbers.contains(&number),
                 None => self.script.error.is_some() && self.script.gives.iter().next().is_none(),
