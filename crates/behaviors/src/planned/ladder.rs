@@ -36,7 +36,7 @@ pub(crate) fn climb(state: &mut PlannedState, config: &PlannedConfig, run: RunId
 }
 
 fn next_rung(state: &PlannedState, config: &PlannedConfig, run: RunId) -> Rung {
-    let replans = !state.is_planned_out(config) && state.due_plan.is_none();
+    let replans = !state.is_planned_out(config);
     match state.rung {
         None => Rung::Hint,
         Some(Rung::Hint) if replans => Rung::Replan,
