@@ -40,22 +40,27 @@ fn planner() -> Result<Agent, Box<dyn Error>> {
 
 /// R: works, with tools.
 fn executor() -> Result<Agent, Box<dyn Error>> {
-    let price =
-        tool("price", "Looks up a price.", Effect::Pure, |args: Lookup, _| async move {
-            Ok(match args.product.as_str() {
-                "lamp" => "30",
-                "chair" => "45",
-                _ => "There is no such product.",
-            })
-        });
+    let price = tool("price", "Looks up a price.", Effect::Pure, |args: Lookup, _| async move {
+        Ok(match args.product.as_str() {
+            "lamp" => "30",
+            "chair" => "45",
+            _ => "There is no such product.",
+        })
+    });
     let script = Scripted::new([
         Turn::call("price", json!({"product": "lamp"})),
-        Turn::call("conclude", json!({"summary": "The lamp costs 30.", "confidence": 0.9,
-                                      "steps": ["looked up the lamp"], "artifacts": {"lamp": 30}})),
+        Turn::call(
+            "conclude",
+            json!({"summary": "The lamp costs 30.", "confidence": 0.9,
+                                      "steps": ["looked up the lamp"], "artifacts": {"lamp": 30}}),
+        ),
         Turn::call("price", json!({"product": "chair"})),
-        Turn::call("conclude", json!({"summary": "The chair costs 45.", "confidence": 0.9,
+        Turn::call(
+            "conclude",
+            json!({"summary": "The chair costs 45.", "confidence": 0.9,
                                       "steps": ["looked up the chair"],
-                                      "artifacts": {"lamp": 30, "chair": 45}})),
+                                      "artifacts": {"lamp": 30, "chair": 45}}),
+        ),
     ]);
     Ok(Agent::builder("executor", ReAct::default())
         .system("You carry out what you are told, with your tools.")

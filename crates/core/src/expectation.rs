@@ -9,10 +9,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{Message, Reach, ToolSpec, parameters_of, tool::read_arguments};
+use crate::{
+    Ask, Message, MessageId, Reach, ToolChoice, ToolSpec, parameters_of, tool::read_arguments,
+};
 
 /// How often a model that answers in prose is asked for the structure.
-pub(crate) const MOST_REMINDERS: u32 = 3;
+const MOST_REMINDERS: u32 = 3;
 
 /// The shape that the answer to a request must have.
 ///
@@ -75,10 +77,44 @@ impl Expectation {
     }
 
     /// The tool that a model is offered for it.
-    pub(crate) fn spec(&self) -> ToolSpec {
+    fn spec(&self) -> ToolSpec {
         let parameters = Value::clone(&self.schema);
         let mut spec = ToolSpec::new(self.name.clone(), self.description.clone(), parameters);
         spec.reach = Reach::Workspace;
         spec
+    }
+}
+
+/// What a run knows of the answer that its task must have.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    pub(crate) expectation: Arc<Expectation>,
+    pub(crate) spec: Arc<ToolSpec>,
+    /// Whether the answer was given.
+    pub(crate) is_met: bool,
+    /// How often the model answered in prose instead.
+    pub(crate) prose: u32,
+}
+
+impl Expected {
+    pub(crate) fn new(expectation: &Arc<Expectation>) -> Self {
+        let spec = Arc::new(expectation.spec());
+        Self { expectation: Arc::clone(expectation), spec, is_met: false, prose: 0 }
+    }
+
+    /// The question for a model that answered in prose, as long as asking makes sense.
+    pub(crate) fn reminder(&self) -> Option<Ask> {
+        if self.is_met || !(1..=MOST_REMINDERS).contains(&self.prose) {
+            return None;
+        }
+        let name = &self.expectation.name;
+        let text = format!("Give your answer by calling {name}; text alone does not count.");
+        let mut message = Message::user(text);
+        message.id = MessageId::from(format!("reminder-{}", self.prose));
+        Some(Ask {
+            extra: vec![Arc::new(message)],
+            tool_choice: ToolChoice::One(name.clone()),
+            ..Ask::default()
+        })
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     Answer, Ask, CallId, Delivery, Effect, Entry, Event, Expectation, HookChange, Inquiry,
-    InquiryKind, Limit, Memory, Message, MessageId, Outcome, Part, RunId, Spent, ToolCall,
-    ToolChoice, ToolResult, ToolSpec, ToolStatus, Window, expectation::MOST_REMINDERS,
+    InquiryKind, Limit, Memory, Message, Outcome, Part, RunId, Spent, ToolCall, ToolResult,
+    ToolSpec, ToolStatus, Window, expectation::Expected,
 };
 
 /// What every run remembers, whatever its behaviour. It is folded from entries and never saved.
@@ -31,17 +31,6 @@ pub struct RunState {
     pending: Vec<Inquiry>,
     refused_budget: Option<Limit>,
     expected: Option<Expected>,
-}
-
-/// The shape that the current task's answer must have.
-#[derive(Debug)]
-struct Expected {
-    expectation: Arc<Expectation>,
-    spec: Arc<ToolSpec>,
-    /// Whether the answer was given.
-    is_met: bool,
-    /// How often the model answered in prose instead.
-    prose: u32,
 }
 
 /// What a run has to deal with next.
@@ -231,20 +220,7 @@ impl RunState {
     /// before they end on an answer.
     pub fn reminder(&self) -> Option<Ask> {
         let expected = self.expected.as_ref()?;
-        let is_due = self.latest == Latest::Answer
-            && !expected.is_met
-            && (1..=MOST_REMINDERS).contains(&expected.prose);
-        is_due.then(|| {
-            let name = &expected.expectation.name;
-            let text = format!("Give your answer by calling {name}; text alone does not count.");
-            let mut message = Message::user(text);
-            message.id = MessageId::from(format!("reminder-{}", expected.prose));
-            Ask {
-                extra: vec![Arc::new(message)],
-                tool_choice: ToolChoice::One(name.clone()),
-                ..Ask::default()
-            }
-        })
+        (self.latest == Latest::Answer).then(|| expected.reminder()).flatten()
     }
 
     /// The tool that gives the expected answer.
@@ -358,12 +334,7 @@ impl RunState {
             // Its calls have their results by now; a question about the last task's budget is moot.
             self.pending.clear();
             self.spent = Spent { since: at, ..Spent::default() };
-            self.expected = expects.map(|expectation| Expected {
-                expectation: Arc::clone(expectation),
-                spec: Arc::new(expectation.spec()),
-                is_met: false,
-                prose: 0,
-            });
+            self.expected = expects.map(Expected::new);
         }
         self.hold(Held::Request(Arc::clone(message)));
         if self.batch.is_none() {
