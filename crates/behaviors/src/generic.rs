@@ -35,6 +35,11 @@ pub(crate) fn next_step(run: &RunState, max_steps: u64) -> Step {
         }
         Latest::Input => Step::Ask(Ask::default()),
         Latest::Calls => Step::Call,
-        Latest::Answer | Latest::Nothing => Step::End(Outcome::Completed),
+        Latest::Answer => match run.reminder() {
+            // A formality with a bound of its own, so it does not count against the agent's.
+            Some(ask) => Step::Ask(ask),
+            None => Step::End(Outcome::Completed),
+        },
+        Latest::Nothing => Step::End(Outcome::Completed),
     }
 }

@@ -32,6 +32,17 @@ pub(crate) struct Parts {
     pub(crate) max_send_backs: u32,
     pub(crate) functions: BTreeMap<String, Function>,
     pub(crate) children: BTreeMap<String, Agent>,
+    pub(crate) children_memory: ChildrenMemory,
+}
+
+/// Whether the children of an agent know of each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChildrenMemory {
+    /// Each remembers its own conversation.
+    #[default]
+    Separate,
+    /// Each also reads what the others say and what their tools gave.
+    Shared,
 }
 
 /// A user-supplied function that a behaviour can have called.
@@ -96,6 +107,7 @@ impl Agent {
                 max_send_backs: 3,
                 functions: BTreeMap::new(),
                 children: BTreeMap::new(),
+                children_memory: ChildrenMemory::default(),
             },
             system: String::new(),
         }
@@ -166,6 +178,7 @@ impl Agent {
             max_send_backs: parts.max_send_backs,
             functions: parts.functions.clone(),
             children: parts.children.clone(),
+            children_memory: parts.children_memory,
         }))
     }
 
@@ -272,6 +285,12 @@ impl AgentBuilder {
     /// An agent that it runs, and what it calls it.
     pub fn child(mut self, key: impl Into<String>, agent: Agent) -> Self {
         self.parts.children.insert(key.into(), agent);
+        self
+    }
+
+    /// Whether the agents that it runs know of each other.
+    pub fn children_memory(mut self, memory: ChildrenMemory) -> Self {
+        self.parts.children_memory = memory;
         self
     }
 

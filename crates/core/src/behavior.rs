@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{CallId, Entry, Message, Outcome, OutputSchema, RunState, ToolChoice, ToolSpec};
+use crate::{
+    CallId, Entry, Expectation, Message, Outcome, OutputSchema, RunState, ToolChoice, ToolResult,
+    ToolSpec,
+};
 
 /// A pattern of behaviour: what users implement for their own kind of agent.
 ///
@@ -79,6 +82,9 @@ pub enum Step {
         /// What the model is told.
         reason: String,
     },
+    /// Give calls of the batch results that the behaviour worked out itself: for tools that are
+    /// about its own state, such as a list of what is left to do.
+    Settle(Vec<ToolResult>),
     /// Wait for the answers that are still open.
     Wait,
     /// Let other agents work. They run side by side; the next decision is due when all have ended.
@@ -147,6 +153,8 @@ pub struct ChildTurn {
     /// What the child is told. A turn that a crash or a question left in the middle goes on
     /// instead: the child is not told twice.
     pub input: Message,
+    /// The shape that its answer must have, where it must have one.
+    pub expects: Option<Arc<Expectation>>,
 }
 
 /// A behaviour at work, with its state's type hidden.

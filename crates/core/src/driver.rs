@@ -13,9 +13,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Agent, Attendance, CallId, Delivery, Effect, Event, FailureCause, HookChange, HookContext,
-    Inquiry, InquiryKind, Limit, Message, Outcome, Phase, Reply, RunId, Step, StopReason,
-    StoreError, ToolResult, ToolStatus, Usage,
+    Agent, Attendance, CallId, Delivery, Effect, Event, Expectation, FailureCause, HookChange,
+    HookContext, Inquiry, InquiryKind, Limit, Message, Outcome, Phase, Reply, RunId, Step,
+    StopReason, StoreError, ToolResult, ToolStatus, Usage,
     session::{Shared, now_ms},
 };
 
@@ -29,11 +29,15 @@ const MOST_STEPS: u64 = 1_000;
 /// The most decisions in a row that need no model, tool, child or function.
 const MOST_IDLE_DECISIONS: u32 = 1_000;
 
+/// A request on its way to an agent.
+pub(crate) struct Said {
+    pub(crate) message: Arc<Message>,
+    /// The shape that the answer must have.
+    pub(crate) expects: Option<Arc<Expectation>>,
+}
+
 /// One turn of a session: take in a request, or go on with what is there, until an outcome.
-pub(crate) async fn turn(
-    shared: &Arc<Shared>,
-    request: Option<Arc<Message>>,
-) -> Result<Reply, StoreError> {
+pub(crate) async fn turn(shared: &Arc<Shared>, request: Option<Said>) -> Result<Reply, StoreError> {
     let cancel = shared.renew_cancel();
     let agent = match shared.ledger().run(RunId::ROOT) {
         Some(run) => run.agent.clone(),
@@ -42,9 +46,9 @@ pub(crate) async fn turn(
     let driver = Driver { shared: Arc::clone(shared), run: RunId::ROOT, agent, cancel };
     driver.settle_interrupted()?;
     match request {
-        Some(message) => {
+        Some(said) => {
             driver.leave_unanswered()?;
-            driver.begin(message).await?;
+            driver.begin(said).await?;
         }
         None if !driver.can_go_on() => return driver.last_reply(),
         None => driver.reopen()?,
@@ -81,7 +85,9 @@ impl Driver {
                 }
                 let (step, steered) = self.decide();
                 idle = match step {
-                    Step::Note { .. } | Step::Skip { .. } | Step::Say(_) => idle + 1,
+                    Step::Note { .. } | Step::Skip { .. } | Step::Settle(_) | Step::Say(_) => {
+                        idle + 1
+                    }
                     _ => 0,
                 };
                 if idle > MOST_IDLE_DECISIONS {
@@ -121,6 +127,10 @@ impl Driver {
                 self.settle_calls(ToolStatus::Skipped, &reason, |id| calls.contains(id))?;
                 Ok(Progress::GoOn)
             }
+            Step::Settle(results) => {
+                self.settle_with(results)?;
+                Ok(Progress::GoOn)
+            }
             Step::Wait => Ok(Progress::End(self.input_required())),
             Step::Run(turns) => self.run_children(turns).await,
             Step::Invoke { function, input } => self.invoke(function, input).await,
@@ -144,9 +154,9 @@ impl Driver {
     }
 
     /// Write a request and begin a turn with it.
-    async fn begin(&self, message: Arc<Message>) -> Result<(), StoreError> {
+    async fn begin(&self, Said { message, expects }: Said) -> Result<(), StoreError> {
         let request = Arc::clone(&message);
-        self.append(Event::UserRequest { message, delivery: Delivery::Start })?;
+        self.append(Event::UserRequest { message, delivery: Delivery::Start, expects })?;
         self.reopen()?;
         for (hook, function) in self.hooks().before_reply() {
             match function(self.hook_context(), Arc::clone(&request)).await {
@@ -179,12 +189,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether there is a turn under way, or one that waited for answers.
     fn can_go_on(&self) -> bool {
-        self.shared.ledger().run(self.run).is_some_and(|run| {
-            run.state.is_open()
-                || matches!(run.state.outcome(), Some(Outcome::InputRequired { .. }))
-        })
+        self.shared.ledger().run(self.run).is_some_and(|run| run.state.can_go_on())
     }
 
     /// After a crash: mark what was running, and give calls that must not be repeated their result.
@@ -227,6 +233,13 @@ impl Driver {
         for run in waiting {
             let why = "The user did not answer and asked for something else.";
             self.of_run(run).settle_calls(ToolStatus::Skipped, why, |_| true)?;
+        }
+        // A child does not go on with what it was told before: its parent hears that it was left.
+        let mut ledger = self.shared.ledger();
+        for (parent, key, child) in ledger.children_at_work() {
+            let outcome = Outcome::Aborted { reason: "the user asked for something else".into() };
+            let event = Event::ChildReplied { child, key, outcome, message: None };
+            self.shared.append_locked(&mut ledger, parent, event)?;
         }
         Ok(())
     }
@@ -373,6 +386,23 @@ impl Driver {
         for result in results {
             let event = Event::ToolEnded { result: Arc::new(result), elapsed_ms: 0 };
             self.shared.append_locked(&mut ledger, self.run, event)?;
+        }
+        Ok(())
+    }
+
+    /// Give open calls the results that the behaviour has for them.
+    fn settle_with(&self, results: Vec<ToolResult>) -> Result<(), StoreError> {
+        let mut ledger = self.shared.ledger();
+        for result in results {
+            let batch = ledger.run(self.run).and_then(|run| run.state.batch());
+            let mut calls = batch.into_iter().flat_map(|batch| batch.calls());
+            let is_open = calls.any(|state| {
+                state.call.id == result.call_id && !matches!(state.phase, Phase::Done(_))
+            });
+            if is_open {
+                let event = Event::ToolEnded { result: Arc::new(result), elapsed_ms: 0 };
+                self.shared.append_locked(&mut ledger, self.run, event)?;
+            }
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
 use crate::{
-    Answer, CallId, Effect, Inquiry, Message, Outcome, RunId, SessionId, StopReason, ToolResult,
-    Usage,
+    Answer, CallId, Effect, Expectation, Inquiry, Message, Outcome, RunId, SessionId, StopReason,
+    ToolResult, Usage,
 };
 
 /// The version of the schema that this code writes.
@@ -63,6 +63,9 @@ pub enum Event {
         /// How it meets a turn that is already under way.
         #[serde(default, skip_serializing_if = "Delivery::is_start")]
         delivery: Delivery,
+        /// The shape that the answer must have, where one is asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expects: Option<Arc<Expectation>>,
     },
     /// Input: an answer to an [`Event::ExternalAction`].
     ExternalActionResult {

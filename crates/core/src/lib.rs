@@ -10,6 +10,7 @@
 //!   I/O of a step and appends what came of it.
 //! - An [`Agent`] is a behaviour with its model, tools, [`Policy`], [`Memory`], [`Budget`] and
 //!   [`Hooks`]. A [`Session`] is a live conversation with one, kept in a [`Store`].
+//! - Whoever needs an answer with a shape sends an [`Expectation`] with the request.
 //! - Every turn ends in exactly one [`Outcome`]. What waits for a person is an [`Inquiry`]; what
 //!   they say is an [`Answer`].
 //!
@@ -20,6 +21,7 @@ mod behavior;
 mod budget;
 mod driver;
 mod event;
+mod expectation;
 mod hook;
 mod ids;
 mod memory;
@@ -33,10 +35,11 @@ mod state;
 mod store;
 mod tool;
 
-pub use agent::{Agent, AgentBuilder, Function, Retry};
+pub use agent::{Agent, AgentBuilder, ChildrenMemory, Function, Retry};
 pub use behavior::{Ask, Behavior, ChildTurn, Profile, Step, ToolSelection};
 pub use budget::{Budget, Grants, Spent};
 pub use event::{Delivery, Entry, Event, ForkPoint, HookChange, SCHEMA_VERSION};
+pub use expectation::{Expectation, Unfit};
 pub use hook::{HookContext, HookError, Hooks, PreTool};
 pub use ids::{CallId, MessageId, RunId, SessionId};
 pub use memory::{CUT_NOTE, Memory, OnFull, Window, WindowLimit};

@@ -304,6 +304,13 @@ impl Message {
         })
     }
 
+    /// The answer that was given by calling the tool of an [`Expectation`](crate::Expectation).
+    pub fn structured(&self, name: &str) -> Option<&Value> {
+        self.tool_calls()
+            .find(|call| call.name == name && call.arguments.is_object())
+            .map(|call| &call.arguments)
+    }
+
     /// The tool results in it, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.parts.iter().filter_map(|part| match part {

@@ -104,6 +104,7 @@ fn compare(entry: &Entry, decided: &Step) -> Result<(), Divergence> {
         },
         Step::Call => "run the open calls".to_owned(),
         Step::Skip { .. } => "skip calls".to_owned(),
+        Step::Settle(_) => "answer calls itself".to_owned(),
         Step::Wait => "wait".to_owned(),
         Step::Run(turns) => {
             let keys: Vec<&str> = turns.iter().map(|turn| turn.key.as_str()).collect();

@@ -7,8 +7,9 @@ use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    Agent, Answer, CallId, Entry, Event, ForkPoint, Inquiry, InquiryKind, Mail, Message, Outcome,
-    RunId, SCHEMA_VERSION, SessionId, Store, StoreError, Usage, driver,
+    Agent, Answer, CallId, Entry, Event, Expectation, ForkPoint, Inquiry, InquiryKind, Mail,
+    Message, Outcome, RunId, SCHEMA_VERSION, SessionId, Store, StoreError, Usage,
+    driver::{self, Said},
 };
 
 mod channels;
@@ -111,6 +112,11 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The answer that was given by calling the tool of an [`Expectation`].
+    pub fn structured(&self, name: &str) -> Option<&Value> {
+        self.message.as_ref().and_then(|message| message.structured(name))
+    }
+
     /// The text of the message, or nothing.
     pub fn text(&self) -> String {
         self.message.as_ref().map(|message| message.text()).unwrap_or_default()
@@ -254,6 +260,20 @@ impl Session {
         self.reply_when_busy(message, WhenBusy::Queue).await
     }
 
+    /// Say something that must be answered with a structure, which
+    /// [`Expectation::read`] then reads from the reply's message. A model that answers in prose all
+    /// the same is asked for the structure a few times; if it never gives one, the turn ends
+    /// completed with the prose, and it is for the caller to take a safe default.
+    pub async fn reply_expecting(
+        &self,
+        message: impl Into<Message>,
+        expectation: Expectation,
+    ) -> Result<Reply, SessionError> {
+        let guard = Arc::clone(&self.shared.turn).lock_owned().await;
+        let message = Arc::new(message.into());
+        self.take_turn(guard, Some(Said { message, expects: Some(Arc::new(expectation)) })).await
+    }
+
     /// Say something, with a choice of what happens when a turn is under way.
     pub async fn reply_when_busy(
         &self,
@@ -273,7 +293,7 @@ impl Session {
                 Arc::clone(&self.shared.turn).lock_owned().await
             }
         };
-        self.take_turn(guard, Some(message)).await
+        self.take_turn(guard, Some(Said { message, expects: None })).await
     }
 
     /// Go on with a turn that a process left in the middle, or that waited for answers which are
@@ -286,12 +306,12 @@ impl Session {
     async fn take_turn(
         &self,
         guard: OwnedMutexGuard<()>,
-        message: Option<Arc<Message>>,
+        said: Option<Said>,
     ) -> Result<Reply, SessionError> {
         let shared = Arc::clone(&self.shared);
         // A task of its own: a caller that goes away does not leave a turn half done.
         let turn = tokio::spawn(async move {
-            let reply = driver::turn(&shared, message).await;
+            let reply = driver::turn(&shared, said).await;
             for steering in shared.take_steering() {
                 if let Ok(reply) = &reply {
                     // A caller that went away does not want it.
@@ -343,7 +363,9 @@ impl Session {
 
     /// Whether a process left a turn in the middle that [`resume`](Self::resume) would go on with.
     pub fn is_unfinished(&self) -> bool {
-        self.shared.ledger().run(RunId::ROOT).is_some_and(|run| run.state.is_open())
+        self.shared.ledger().run(RunId::ROOT).is_some_and(|run| {
+            run.state.is_open() || (run.state.outcome().is_none() && run.state.can_go_on())
+        })
     }
 
     /// Stop the turn under way, with everything that it started. Partial work is kept.

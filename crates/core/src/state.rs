@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    Answer, CallId, Delivery, Effect, Entry, Event, HookChange, Inquiry, InquiryKind, Limit,
-    Memory, Message, Outcome, Part, RunId, Spent, ToolCall, ToolResult, ToolStatus, Window,
+    Answer, Ask, CallId, Delivery, Effect, Entry, Event, Expectation, HookChange, Inquiry,
+    InquiryKind, Limit, Memory, Message, Outcome, Part, RunId, Spent, ToolCall, ToolResult,
+    ToolSpec, ToolStatus, Window, expectation::Expected,
 };
 
 /// What every run remembers, whatever its behaviour. It is folded from entries and never saved.
@@ -29,6 +30,7 @@ pub struct RunState {
     steered: u64,
     pending: Vec<Inquiry>,
     refused_budget: Option<Limit>,
+    expected: Option<Expected>,
 }
 
 /// What a run has to deal with next.
@@ -129,6 +131,7 @@ impl RunState {
             steered: 0,
             pending: Vec::new(),
             refused_budget: None,
+            expected: None,
         }
     }
 
@@ -187,9 +190,49 @@ impl RunState {
         self.outcome.as_ref()
     }
 
+    /// Whether there is a turn under way, one that waited for answers, or a request that no turn
+    /// was begun for before the process ended.
+    pub(crate) fn can_go_on(&self) -> bool {
+        match &self.outcome {
+            None => self.open || self.request.is_some(),
+            Some(outcome) => self.open || matches!(outcome, Outcome::InputRequired { .. }),
+        }
+    }
+
     /// What this run waits for.
     pub fn pending(&self) -> &[Inquiry] {
         &self.pending
+    }
+
+    /// The shape that the current task's answer must have, where it must have one.
+    pub fn expected(&self) -> Option<&Arc<Expectation>> {
+        self.expected.as_ref().map(|expected| &expected.expectation)
+    }
+
+    /// Whether the expected answer was given, which concludes the task. [`latest`](Self::latest) is
+    /// then an answer, so a behaviour that ends on answers needs to know nothing of this.
+    pub fn is_concluded(&self) -> bool {
+        self.expected.as_ref().is_some_and(|expected| expected.is_met)
+    }
+
+    /// The question for a model that answered in prose though a structure is expected. `None` when
+    /// the answer is in order, or the model was asked often enough: behaviours put this question
+    /// before they end on an answer.
+    pub fn reminder(&self) -> Option<Ask> {
+        let expected = self.expected.as_ref()?;
+        (self.latest == Latest::Answer).then(|| expected.reminder()).flatten()
+    }
+
+    /// The tool that gives the expected answer.
+    pub(crate) fn answer_tool(&self) -> Option<&Arc<ToolSpec>> {
+        self.expected.as_ref().map(|expected| &expected.spec)
+    }
+
+    /// The call of the open batch that gives the expected answer.
+    pub(crate) fn concluding_call(&self) -> Option<&ToolCall> {
+        let name = &self.expected()?.name;
+        let mut calls = self.batch.as_ref()?.calls.iter().map(|state| &state.call);
+        calls.find(|call| call.name == *name && call.arguments.is_object())
     }
 
     /// How often hooks sent the agent back to work in the current task.
@@ -216,8 +259,8 @@ impl RunState {
     /// Take in an entry of this run.
     pub(crate) fn fold(&mut self, entry: &Entry) {
         match &entry.event {
-            Event::UserRequest { message, delivery } => {
-                self.requested(message, *delivery, entry.at);
+            Event::UserRequest { message, delivery, expects } => {
+                self.requested(message, *delivery, expects.as_ref(), entry.at);
             }
             Event::Observed { message } => self.hold(Held::Message(Arc::clone(message))),
             Event::AgentResponseStart { turn } => {
@@ -273,20 +316,43 @@ impl RunState {
         }
     }
 
-    fn requested(&mut self, message: &Arc<Message>, delivery: Delivery, at: i64) {
+    fn requested(
+        &mut self,
+        message: &Arc<Message>,
+        delivery: Delivery,
+        expects: Option<&Arc<Expectation>>,
+        at: i64,
+    ) {
         if delivery == Delivery::Start {
             self.window.begin_task();
             self.request = Some(Arc::clone(message));
             self.last_message = None;
+            self.outcome = None;
             self.steps = 0;
             self.send_backs = 0;
             self.refused_budget = None;
+            // Its calls have their results by now; a question about the last task's budget is moot.
+            self.pending.clear();
             self.spent = Spent { since: at, ..Spent::default() };
+            self.expected = expects.map(Expected::new);
         }
         self.hold(Held::Request(Arc::clone(message)));
         if self.batch.is_none() {
             self.latest = Latest::Input;
         }
+        self.reopen_answer();
+    }
+
+    /// There is more to do, so the answer that was given is not the last.
+    fn reopen_answer(&mut self) {
+        if let Some(expected) = &mut self.expected {
+            expected.is_met = false;
+        }
+    }
+
+    /// Take in what another child of the same parent said.
+    pub(crate) fn overhear(&mut self, message: Arc<Message>) {
+        self.hold(Held::Message(message));
     }
 
     /// Put a message into the prompt, or behind the results that are still due.
@@ -319,6 +385,9 @@ impl RunState {
         }
         if calls.is_empty() {
             self.latest = Latest::Answer;
+            if let Some(expected) = &mut self.expected {
+                expected.prose += 1;
+            }
         } else {
             self.batch = Some(Batch { calls });
             self.latest = Latest::Calls;
@@ -369,20 +438,32 @@ impl RunState {
     }
 
     fn ended(&mut self, result: &Arc<ToolResult>, seq: u64) {
+        let concludes = self.concluding_call().is_some_and(|call| call.id == result.call_id);
         let Some(batch) = &mut self.batch else { return };
         if let Some(state) = batch.call_mut(&result.call_id) {
             state.phase = Phase::Done(Arc::clone(result));
         }
         self.pending.retain(|inquiry| inquiry.id != result.call_id);
+        if let Some(expected) = &mut self.expected
+            && concludes
+            && result.status == ToolStatus::Ok
+        {
+            expected.is_met = true;
+        }
         let Some(results) = batch.results() else {
             return;
         };
         self.batch = None;
         self.window.push_results(&results, seq, self.memory.result_chars);
+        let mut asked_for_more = false;
         for held in std::mem::take(&mut self.deferred) {
+            asked_for_more |= matches!(held, Held::Request(_));
             self.hold(held);
         }
-        self.latest = Latest::Input;
+        if asked_for_more {
+            self.reopen_answer();
+        }
+        self.latest = if self.is_concluded() { Latest::Answer } else { Latest::Input };
     }
 
     fn hooked(&mut self, change: &HookChange) {
@@ -404,6 +485,7 @@ impl RunState {
                 self.send_backs += 1;
                 self.hold(Held::Message(Arc::clone(message)));
                 self.latest = Latest::Input;
+                self.reopen_answer();
             }
             HookChange::PreTool { call_id, arguments } => {
                 if let Some(state) = self.batch.as_mut().and_then(|b| b.call_mut(call_id)) {

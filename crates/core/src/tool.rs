@@ -318,7 +318,7 @@ where
     }
 }
 
-fn read_arguments<A: DeserializeOwned>(arguments: &Value) -> Result<A, String> {
+pub(crate) fn read_arguments<A: DeserializeOwned>(arguments: &Value) -> Result<A, String> {
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
         if path == "." {

@@ -130,7 +130,11 @@ fn event() -> impl Strategy<Value = Event> {
                     .map(|(session, at)| ForkPoint { session: session.into(), at: at >> 1 }),
                 metadata,
             }),
-        message().prop_map(|message| Event::UserRequest { message, delivery: Delivery::Steer }),
+        message().prop_map(|message| Event::UserRequest {
+            message,
+            delivery: Delivery::Steer,
+            expects: None
+        }),
         (text(), answer(), prop::option::of(text())).prop_map(|(id, answer, by)| {
             Event::ExternalActionResult { id: id.into(), answer, by }
         }),

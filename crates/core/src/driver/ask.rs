@@ -179,6 +179,11 @@ impl Driver {
                 parts.tools.specs().iter().filter(wanted).cloned().collect()
             }
         };
+        let tools = match ledger.run(self.run).and_then(|run| run.state.answer_tool()) {
+            // What is asked on the side is not the answer to the request.
+            Some(answer) if ask.aside.is_none() => with_answer(&tools, answer),
+            _ => tools,
+        };
         let mut options = parts.options.clone();
         if ask.tool_choice != ToolChoice::Auto {
             options.tool_choice = ask.tool_choice.clone();
@@ -285,6 +290,12 @@ impl Driver {
         self.shared.append_locked(&mut ledger, self.run, event)?;
         Ok(true)
     }
+}
+
+/// Tools, and the one that gives the expected answer.
+fn with_answer(tools: &[Arc<ToolSpec>], answer: &Arc<ToolSpec>) -> Arc<[Arc<ToolSpec>]> {
+    let others = tools.iter().filter(|spec| spec.name != answer.name);
+    others.chain([answer]).cloned().collect()
 }
 
 /// What a model is told when it has to summarize.

@@ -43,6 +43,7 @@ enum Triage {
 impl Driver {
     /// Bring every call of the batch as far as it can go now.
     pub(super) async fn run_batch(&self) -> Result<Progress, StoreError> {
+        self.conclude()?;
         // Hooks see a call once, though it may wait here for others before it runs.
         let mut cleared: HashMap<CallId, Cleared> = HashMap::new();
         loop {
@@ -81,6 +82,19 @@ impl Driver {
         }
     }
 
+    /// If the model gave the expected answer: take it, and leave what else it called alone.
+    fn conclude(&self) -> Result<(), StoreError> {
+        let call = {
+            let ledger = self.shared.ledger();
+            let run = ledger.run(self.run);
+            run.and_then(|run| run.state.concluding_call().cloned())
+        };
+        let Some(call) = call else { return Ok(()) };
+        let skipped = "It did not run: the answer was given in the same message.";
+        self.settle_calls(ToolStatus::Skipped, skipped, |id| *id != call.id)?;
+        self.ended(Arc::new(ToolResult::text(&call, ToolStatus::Ok, "The answer was taken.")), 0)
+    }
+
     /// The calls of the batch, or `None` when it is complete.
     fn open_calls(&self) -> Option<Vec<CallState>> {
         let ledger = self.shared.ledger();
@@ -89,6 +103,10 @@ impl Driver {
 
     /// Decide what happens to a new call: it is wrong, refused, asked about, or runs.
     async fn look_at(&self, state: &CallState) -> Result<Triage, StoreError> {
+        if let Some(schema) = self.expects(&state.call.name) {
+            let text = format!("The answer must be a JSON object that matches {schema}");
+            return self.refuse(&state.call, ToolStatus::Invalid, text);
+        }
         let Some(tool) = self.agent.tools().get(&state.call.name).cloned() else {
             return self.refuse(&state.call, ToolStatus::Invalid, self.no_such_tool(&state.call));
         };
@@ -125,6 +143,13 @@ impl Driver {
         let inquiry = Inquiry { id: call.id.clone(), run: self.run, kind };
         self.append(Event::ExternalAction { inquiry })?;
         Ok(Triage::Written)
+    }
+
+    /// The schema of the expected answer, if this is the name that gives it.
+    fn expects(&self, name: &str) -> Option<Arc<Value>> {
+        let ledger = self.shared.ledger();
+        let expected = ledger.run(self.run)?.state.expected()?;
+        (expected.name == name).then(|| Arc::clone(&expected.schema))
     }
 
     /// A call that somebody approved, perhaps with other arguments: what can never run still does

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::{Driver, Progress, internal};
+use super::{Driver, Progress, Said, internal};
 use crate::{ChildTurn, Event, Outcome, RunId, StoreError};
 
 impl Driver {
@@ -12,7 +12,7 @@ impl Driver {
     /// somebody.
     pub(super) async fn run_children(&self, turns: Vec<ChildTurn>) -> Result<Progress, StoreError> {
         let mut drivers = Vec::new();
-        for ChildTurn { key, input } in turns {
+        for ChildTurn { key, input, expects } in turns {
             let Some(child) = self.child(&key)? else {
                 let error = format!("the agent {} has no child {key}", self.agent.name());
                 return Ok(Progress::End(internal(&error)));
@@ -24,7 +24,7 @@ impl Driver {
                     driver.reopen()?;
                 }
             } else {
-                driver.begin(Arc::new(input)).await?;
+                driver.begin(Said { message: Arc::new(input), expects }).await?;
             }
             drivers.push((key, driver));
         }

@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    Agent, Answer, CallId, Delivery, Entry, Event, Inquiry, InquiryKind, MessageId, RunId,
-    RunState, Step, behavior::Machine,
+    Agent, Answer, CUT_NOTE, CallId, ChildrenMemory, Delivery, Entry, Event, Inquiry, InquiryKind,
+    Message, MessageId, RunId, RunState, Step, behavior::Machine,
 };
 
 /// What a journal adds up to: every run with its state and its behaviour at work.
@@ -32,6 +32,8 @@ pub(crate) struct Run {
     /// How many tasks it was given, and how many of them its parent heard the end of.
     pub(crate) tasks: u32,
     pub(crate) replies: u32,
+    /// What its children said, where they share their memory.
+    shared: Vec<Arc<Message>>,
     machine: Box<dyn Machine>,
 }
 
@@ -46,6 +48,7 @@ impl Run {
             children: BTreeMap::new(),
             tasks: 0,
             replies: 0,
+            shared: Vec::new(),
         }
     }
 
@@ -95,6 +98,26 @@ impl Ledger {
         self.requests.contains(id)
     }
 
+    /// Children whose parents have not heard the end of their last task, the deepest first: the
+    /// parent, what it calls the child, and the child.
+    pub(crate) fn children_at_work(&self) -> Vec<(RunId, String, RunId)> {
+        let at_work = self.runs.iter().rev().filter(|run| run.tasks > run.replies);
+        at_work
+            .filter_map(|run| {
+                let (parent, key) = self.name_of(run)?;
+                Some((parent.state.id(), key.to_owned(), run.state.id()))
+            })
+            .collect()
+    }
+
+    /// The parent of a run and what it calls it.
+    fn name_of(&self, run: &Run) -> Option<(&Run, &str)> {
+        let parent = self.run(run.parent?)?;
+        let id = run.state.id();
+        let (key, _) = parent.children.iter().find(|(_, child)| **child == id)?;
+        Some((parent, key))
+    }
+
     /// What all runs wait for.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &Inquiry> {
         self.runs.iter().flat_map(|run| run.state.pending())
@@ -116,7 +139,7 @@ impl Ledger {
                     run.replies += 1;
                 }
             }
-            Event::UserRequest { message, delivery } => {
+            Event::UserRequest { message, delivery, .. } => {
                 self.requests.insert(message.id.clone());
                 if let Some(run) = self.run_mut(entry.run)
                     && *delivery == Delivery::Start
@@ -157,6 +180,35 @@ impl Ledger {
             }
             run.machine.fold(entry);
         }
+        self.share(entry);
+    }
+
+    /// Children that share their memory read what the others say and what their tools gave.
+    fn share(&mut self, entry: &Entry) {
+        let Some((parent, key)) = self.run(entry.run).and_then(|run| self.name_of(run)) else {
+            return;
+        };
+        if parent.agent.parts().children_memory == ChildrenMemory::Separate {
+            return;
+        }
+        let Some(run) = self.run(entry.run) else { return };
+        let Some(text) = overheard(&entry.event, run.state.memory().result_chars) else {
+            return;
+        };
+        let mut message = Message::user(format!("[{key}] {text}")).with_name(key);
+        message.id = MessageId::from(format!("shared-{}", entry.seq));
+        let message = Arc::new(message);
+        let parent = parent.state.id();
+        let others = self.run(parent).into_iter().flat_map(|run| run.children.values());
+        let others: Vec<RunId> = others.copied().filter(|id| *id != entry.run).collect();
+        for other in others {
+            if let Some(run) = self.run_mut(other) {
+                run.state.overhear(Arc::clone(&message));
+            }
+        }
+        if let Some(run) = self.run_mut(parent) {
+            run.shared.push(message);
+        }
     }
 
     fn start_child(&mut self, parent: RunId, child: RunId, key: &str) {
@@ -169,6 +221,36 @@ impl Ledger {
         // An agent that no longer has this child keeps the place, so that later runs keep theirs.
         let agent = run.agent.children().get(key).unwrap_or(&run.agent).clone();
         run.children.insert(key.to_owned(), child);
-        self.runs.push(Run::new(child, agent, Some(parent)));
+        let shared = run.shared.clone();
+        let mut run = Run::new(child, agent, Some(parent));
+        // Who comes later reads what was said before.
+        for message in shared {
+            run.state.overhear(message);
+        }
+        self.runs.push(run);
+    }
+}
+
+/// What other children read of an entry, tool results cut to so many characters.
+fn overheard(event: &Event, result_chars: usize) -> Option<String> {
+    match event {
+        Event::AgentMessage { message, aside: None, .. } => {
+            let mut text = message.text();
+            for call in message.tool_calls() {
+                let gap = if text.is_empty() { "" } else { "\n" };
+                text.push_str(&format!("{gap}calls {} {}", call.name, call.arguments));
+            }
+            (!text.is_empty()).then_some(text)
+        }
+        Event::ToolEnded { result, .. } => {
+            let whole = result.prompt_text();
+            let mut text: String = whole.chars().take(result_chars).collect();
+            if text.len() < whole.len() {
+                let id = &result.call_id;
+                text.push_str(&format!("\n{CUT_NOTE} read_result with call_id \"{id}\" reads on]"));
+            }
+            Some(format!("{} gave ({}): {text}", result.name, result.status))
+        }
+        _ => None,
     }
 }

@@ -91,7 +91,7 @@ impl Shared {
             return Ok(None);
         }
         let message = Arc::clone(message);
-        let event = Event::UserRequest { message, delivery: Delivery::Steer };
+        let event = Event::UserRequest { message, delivery: Delivery::Steer, expects: None };
         self.append_locked(&mut ledger, RunId::ROOT, event)?;
         let (sender, receiver) = oneshot::channel();
         self.steering.lock().unwrap_or_else(PoisonError::into_inner).push(sender);

@@ -51,7 +51,7 @@ impl JournalAnswers {
         let mut request: Option<MessageId> = None;
         for entry in entries.iter().filter(|entry| entry.run == run) {
             match &entry.event {
-                Event::UserRequest { message, delivery } => {
+                Event::UserRequest { message, delivery, .. } => {
                     if *delivery == Delivery::Start {
                         request = Some(message.id.clone());
                     }

@@ -176,7 +176,7 @@ impl Journal {
     fn request(&mut self, text: &str) -> Arc<Message> {
         let message = Arc::new(Message::user(text));
         let delivery = duologue_core::Delivery::Start;
-        self.add(0, Event::UserRequest { message: Arc::clone(&message), delivery });
+        self.add(0, Event::UserRequest { message: Arc::clone(&message), delivery, expects: None });
         message
     }
 
@@ -260,6 +260,7 @@ fn journal() -> (Journal, Vec<Arc<Message>>) {
         Event::UserRequest {
             message: Arc::clone(&steer),
             delivery: duologue_core::Delivery::Steer,
+            expects: None,
         },
     );
     // Another run's words are not this one's.

@@ -47,6 +47,7 @@ pub(crate) fn request(text: &str) -> Event {
     Event::UserRequest {
         message: Arc::new(Message::user(text)),
         delivery: duologue_core::Delivery::Start,
+        expects: None,
     }
 }
 
