@@ -88,11 +88,11 @@ async fn tidy() -> Result<Reply, Box<dyn Error>> {
         let Event::Note { topic, data } = &entry.event else { continue };
         match PlannedNote::read(topic, data) {
             Some(PlannedNote::Strategy(choice)) => {
-                println!("{}: {}", choice.strategy, choice.reason)
+                println!("{}: {}", choice.strategy, choice.reason);
             }
             Some(PlannedNote::Todo(todo)) => println!("{}", todo.to_text()),
             Some(PlannedNote::Validation(note)) => {
-                println!("checked: {}", note.validation.reasoning)
+                println!("checked: {}", note.validation.reasoning);
             }
             _ => println!("{topic}"),
         }
