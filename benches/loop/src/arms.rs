@@ -15,11 +15,13 @@ pub(crate) enum OwnArm {
     Memory,
     /// Our agent with its journal in SQLite, as users have it by default.
     Sqlite,
+    /// Our planned agent with its journal in memory: what planning costs over plain ReAct.
+    Planned,
 }
 
 impl OwnArm {
     /// Every arm, the reference first.
-    pub(crate) const ALL: [Self; 3] = [Self::Raw, Self::Memory, Self::Sqlite];
+    pub(crate) const ALL: [Self; 4] = [Self::Raw, Self::Memory, Self::Sqlite, Self::Planned];
 
     /// Its word on the command line and in the table.
     pub(crate) fn name(self) -> &'static str {
@@ -27,6 +29,7 @@ impl OwnArm {
             Self::Raw => "raw",
             Self::Memory => "memory",
             Self::Sqlite => "sqlite",
+            Self::Planned => "planned",
         }
     }
 
@@ -39,6 +42,7 @@ impl OwnArm {
             Self::Raw => run(async |orders: &Orders| Raw::new(orders), orders),
             Self::Memory => run(async |orders: &Orders| OurAgent::in_memory(orders), orders),
             Self::Sqlite => run(OurAgent::in_sqlite, orders),
+            Self::Planned => run(async |orders: &Orders| OurAgent::planned(orders), orders),
         }
     }
 }

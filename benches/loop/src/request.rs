@@ -29,8 +29,9 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, String> {
     if !chat.stream {
         return Err("stream must be true".into());
     }
-    if chat.tools.len() != 1 {
-        return Err(format!("expected one tool, found {}", chat.tools.len()));
+    // More than the one is an arm's own loss.
+    if chat.tools.is_empty() {
+        return Err("expected a tool, found none".into());
     }
     let pace = Pace::of_model(&chat.model).ok_or_else(|| format!("no model {:?}", chat.model))?;
     let usage = match chat.stream_options {
@@ -41,7 +42,14 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked, String> {
 }
 
 /// Checks the conversation and counts what the model has said in it.
-fn turn_due(messages: &[Said<'_>]) -> Result<usize, String> {
+fn turn_due(mut messages: &[Said<'_>]) -> Result<usize, String> {
+    // What an arm adds after the conversation, such as where a plan stands, is its own affair.
+    while let [conversation @ .., last] = messages
+        && conversation.len() >= 2
+        && last.role == "user"
+    {
+        messages = conversation;
+    }
     let mut rest = messages.iter();
     let mut next = |role: &str| {
         let said = rest.next();
@@ -165,6 +173,16 @@ mod tests {
         let mut lost = chat(2);
         lost["messages"].as_array_mut().unwrap().remove(3);
         assert_eq!(read_json(&lost).unwrap_err(), "expected a tool message, found assistant");
+    }
+
+    #[test]
+    fn what_is_said_after_the_conversation_does_not_count() {
+        let mut more = chat(3);
+        more["messages"].as_array_mut().unwrap().push(json!({ "role": "user", "content": "TODO" }));
+        assert_eq!(read_json(&more).unwrap().turn, 3);
+        let mut none = chat(3);
+        none["tools"] = json!([]);
+        assert_eq!(read_json(&none).unwrap_err(), "expected a tool, found none");
     }
 
     #[test]

@@ -157,6 +157,9 @@ impl Behavior for Planned {
         if let Some(note) = state.outbox.front() {
             return note.step();
         }
+        if state.todo_is_due {
+            return PlannedNote::todo_step(&state.todo);
+        }
         match run.latest() {
             Latest::Nothing => Step::End(Outcome::Completed),
             Latest::Calls => self.calls(run, state),

@@ -130,13 +130,20 @@ impl PlannedNote {
         match self {
             Self::Strategy(_) => "strategy",
             Self::Plan(_) => "plan",
-            Self::Todo(_) => "todo",
+            Self::Todo(_) => TODO,
             Self::Validation(_) => "validation",
             Self::Replan(_) => "replan",
             Self::Stuck(_) => "stuck",
             Self::Meta(_) => "meta",
             Self::Misfit(_) => "misfit",
         }
+    }
+
+    /// The step that writes the list down, without a copy of it in between: it changes with nearly
+    /// every step.
+    pub(crate) fn todo_step(todo: &Todo) -> Step {
+        let data = serde_json::to_value(todo).unwrap_or_default();
+        Step::Note { topic: TODO.to_owned(), data }
     }
 
     /// The step that writes it down.
@@ -155,6 +162,9 @@ impl PlannedNote {
         Step::Note { topic: self.topic().to_owned(), data: data.unwrap_or_default() }
     }
 }
+
+/// The topic of the list's notes.
+pub(crate) const TODO: &str = "todo";
 
 #[cfg(test)]
 mod tests {

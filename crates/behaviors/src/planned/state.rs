@@ -12,7 +12,7 @@ use super::{
     config::{PlannedConfig, Strategy},
     hybrid, ladder,
     lessons::{self, Lesson},
-    note::{PlannedNote, ReplanNote, ReplanReason},
+    note::{PlannedNote, ReplanNote, ReplanReason, TODO},
     plan::{Plan, PlanAnswer},
     prompt,
     stuck::{History, Rung, Trace},
@@ -68,6 +68,8 @@ pub struct PlannedState {
     pub(crate) lesson_kept: bool,
     /// Notes that are yet to be written.
     pub(crate) outbox: VecDeque<PlannedNote>,
+    /// Whether the list as it is now is yet to be written, after the other notes.
+    pub(crate) todo_is_due: bool,
     /// The one live copy of the list and the last check, made anew only when they change.
     pub(crate) live: Option<Arc<Message>>,
 }
@@ -169,7 +171,9 @@ impl PlannedState {
     }
 
     fn noted(&mut self, topic: &str, data: &Value) {
-        if self.outbox.front().is_some_and(|note| note.topic() == topic) {
+        if topic == TODO {
+            self.todo_is_due = false;
+        } else if self.outbox.front().is_some_and(|note| note.topic() == topic) {
             self.outbox.pop_front();
         }
         if self.strategy.is_none()
@@ -321,7 +325,7 @@ impl PlannedState {
             return;
         }
         self.todo_changed = false;
-        self.outbox.push_back(PlannedNote::Todo(self.todo.clone()));
+        self.todo_is_due = true;
         self.live = prompt::live(self);
     }
 
