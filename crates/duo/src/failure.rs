@@ -25,6 +25,13 @@ impl Failure {
         Self { text: text.to_string(), exit: Exit::Usage }
     }
 
+    /// The same failure, and what to do about it.
+    #[cfg(feature = "local")]
+    pub(crate) fn with_advice(mut self, advice: &str) -> Self {
+        self.text = format!("{}\n{advice}", self.text);
+        self
+    }
+
     /// Whoever read the output has seen enough, as `head` does: nothing went wrong.
     fn reader_left() -> Self {
         Self { text: String::new(), exit: Exit::Completed }

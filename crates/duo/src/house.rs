@@ -352,7 +352,7 @@ pub(crate) struct Plan {
 }
 
 /// What somebody without a model is told.
-pub(crate) const NO_MODEL: &str = "no model is configured. Three ways to get one:
+pub(crate) const NO_MODEL: &str = "there is no model to ask. Three ways to get one:
   1. a provider: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY
   2. a server of your own (Ollama, vLLM, llama.cpp, LM Studio): duo --model ollama/qwen3
   3. no model at all: duo --model demo answers from a script, with real tools

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     exit::Exit,
     failure::{Done, Failure},
-    house::House,
+    house::{House, NO_MODEL},
     terminal::{Paint, Style},
 };
 
@@ -36,7 +36,8 @@ pub(crate) async fn model(house: &House, name: &str) -> Result<Arc<dyn Model>, F
         Some(path) => path,
         None => {
             agree(house, &file)?;
-            fetch(house.paint, &file, None).await?
+            let fetched = fetch(house.paint, &file, None).await;
+            fetched.map_err(|failure| failure.with_advice(NO_MODEL))?
         }
     };
     let name = format!("local/{}", file.name);

@@ -61,7 +61,7 @@ fn a_task_can_come_from_standard_input() {
 #[test]
 fn without_a_model_three_ways_to_get_one_are_told() {
     let ran = Machine::new().duo(&["run", "hello"]);
-    assert_eq!(ran.code, 2);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{}", ran.err);
     for way in ["ANTHROPIC_API_KEY", "ollama/", "--model demo"] {
         assert!(ran.err.contains(way), "{}", ran.err);
     }

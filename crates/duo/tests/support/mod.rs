@@ -54,6 +54,8 @@ impl Machine {
             .env("HOME", self.folder.path())
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("USER", "ada")
+            // No test fetches a model by accident.
+            .env("DUOLOGUE_MODELS", "/dev/null/models")
             .stdin(Stdio::null());
         command
     }
