@@ -1,6 +1,6 @@
 //! The project's own chores, as `cargo xtask`.
 //!
-//! One file per chore: [`setup`], [`test`], [`ci`], [`licences`], [`bench`], [`kill`]. They start
+//! One file per chore: [`setup`], [`mod@test`], [`ci`], [`licences`], [`mod@bench`], [`kill`]. They start
 //! other programs through [`process`], which ends them when this one is interrupted.
 
 #![allow(
