@@ -21,13 +21,32 @@ impl Usage {
     /// As of now.
     pub fn now() -> Result<Self> {
         let usage = getrusage(UsageWho::RUSAGE_SELF).context("getrusage")?;
-        // Linux counts kilobytes here, Apple's systems bytes.
-        let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
         Ok(Self {
             cpu: duration(usage.user_time()) + duration(usage.system_time()),
-            peak_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * unit,
+            peak_bytes: peak_bytes(&usage)?,
         })
     }
+}
+
+/// Linux carries `ru_maxrss` over from the process that started us, so that with a large parent
+/// our own growth does not show at all. `VmHWM` is about our own memory alone.
+#[cfg(target_os = "linux")]
+fn peak_bytes(_: &nix::sys::resource::Usage) -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").context("reading our status")?;
+    let kilobytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|value| value.trim().strip_suffix(" kB"))
+        .and_then(|value| value.parse::<u64>().ok())
+        .context("the system does not say how much memory we used at most")?;
+    Ok(kilobytes * 1024)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn peak_bytes(usage: &nix::sys::resource::Usage) -> Result<u64> {
+    // Apple's systems count bytes here, the others kilobytes.
+    let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
+    Ok(u64::try_from(usage.max_rss()).unwrap_or(0) * unit)
 }
 
 fn duration(time: TimeVal) -> Duration {
@@ -59,5 +78,28 @@ mod tests {
         assert_ne!(sum, 0);
         assert!(after.cpu > before.cpu);
         assert!(after.peak_bytes >= 32_000_000);
+    }
+
+    /// The variable that makes the test below say its own peak instead of testing.
+    #[cfg(target_os = "linux")]
+    const CHILD: &str = "BENCH_ARM_TEST_CHILD";
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_peak_of_a_process_is_not_that_of_its_parent() {
+        if std::env::var_os(CHILD).is_some() {
+            println!("peak={}", Usage::now().unwrap().peak_bytes);
+            return;
+        }
+        let block = vec![1u8; 200_000_000];
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["the_peak_of_a_process_is_not", "--nocapture", "--test-threads=1"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        assert_eq!(block.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 200_000_000);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let peak = text.split("peak=").nth(1).unwrap().split_whitespace().next().unwrap();
+        assert!(peak.parse::<u64>().unwrap() < 100_000_000, "{text}");
     }
 }
