@@ -153,11 +153,13 @@ impl Screen {
             Event::UserRequest { .. } if entry.run == RunId::ROOT => None,
             Event::AgentMessage { message, .. } => {
                 self.close()?;
-                if message.tool_calls().next().is_some() && entry.run == RunId::ROOT {
+                // A screen that could not keep up has missed pieces: then the whole is shown.
+                let is_whole = entry.run != RunId::ROOT || self.said == visible(&message.text());
+                let streamed = std::mem::take(&mut self.streamed) && is_whole;
+                if streamed && message.tool_calls().next().is_some() && entry.run == RunId::ROOT {
                     self.dim_what_was_said()?;
                 }
                 self.said.clear();
-                let streamed = std::mem::take(&mut self.streamed);
                 self.message(message, entry.run, streamed)
             }
             // Whoever is here is asked right away.
