@@ -1,5 +1,6 @@
 //! The real model, end to end. Runs where `DUOLOGUE_TEST_MODEL` names a model of the catalogue
-//! (`small` in CI) or a GGUF file; a named one is pulled first. Without it nothing is asserted.
+//! (such as `small`) or a GGUF file; a named one is pulled first. Without it every test here says
+//! that it skips and asserts nothing; CI does not set it yet.
 
 #![allow(
     clippy::unwrap_used,
