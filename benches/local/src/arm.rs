@@ -22,6 +22,9 @@ pub(crate) struct Measured {
     pub(crate) written_tokens: u64,
     pub(crate) written_per_s: f64,
     pub(crate) peak_bytes: u64,
+    /// Processor time of the request, prompt and answer. On a machine that is busy elsewhere it says
+    /// more than the clock does.
+    pub(crate) cpu_s: f64,
     pub(crate) text: String,
     /// Until the first word of a second turn, with the prefix cache and without.
     #[serde(default)]
@@ -36,7 +39,9 @@ pub(crate) async fn run(path: &Path, threads: usize, prompt: &str, tokens: u32) 
     ask(&model, vec![Message::user("Hi")], 1).await?;
     let load = began.elapsed();
     let question = Message::user(prompt);
+    let used = cpu_seconds();
     let first = ask(&model, vec![question.clone()], tokens).await?;
+    let used = cpu_seconds() - used;
     let usage = first.completion.usage;
     let peak = peak_bytes();
     let text = first.completion.message.text();
@@ -56,6 +61,7 @@ pub(crate) async fn run(path: &Path, threads: usize, prompt: &str, tokens: u32) 
         written_tokens: usage.output_tokens,
         written_per_s: usage.output_tokens.saturating_sub(1) as f64 / writing,
         peak_bytes: peak,
+        cpu_s: used,
         text,
         second_turn_s: Some((with.total.as_secs_f64(), cold.total.as_secs_f64())),
     };
@@ -88,6 +94,16 @@ async fn ask(model: &LocalModel, messages: Vec<Message>, tokens: u32) -> Result<
         until_first: until_first.context("the model said nothing")?,
         total: began.elapsed(),
     })
+}
+
+/// The processor time of this process, where the system tells.
+fn cpu_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The program's name may have spaces; after it, the 12th and 13th fields count hundredths of a
+    // second.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
 }
 
 /// The most memory that this process has had, where the system tells.

@@ -107,6 +107,7 @@ fn print(name: &str, ours: &[Measured], theirs: &[Measured]) {
     row("written tokens/s", &|m| m.written_per_s);
     row("load, s", &|m| m.load_s);
     row("peak memory, MB", &|m| m.peak_bytes as f64 / 1e6);
+    row("processor time, s", &|m| m.cpu_s);
     row("prompt tokens", &|m| m.prompt_tokens as f64);
     row("written tokens", &|m| m.written_tokens as f64);
     let second =

@@ -23,9 +23,11 @@ request = {
     "temperature": 0,
     "cache_prompt": False,
 }
+used = time.process_time()
 answer = server.handle_chat_completions(request)
 if isinstance(answer, (str, bytes)):
     answer = json.loads(answer)
+used = time.process_time() - used
 timings = answer["timings"]
 peak = 0
 for line in open("/proc/self/status"):
@@ -41,6 +43,7 @@ print(
             "written_tokens": timings["predicted_n"],
             "written_per_s": timings["predicted_per_second"],
             "peak_bytes": peak,
+            "cpu_s": used,
             "text": answer["choices"][0]["message"]["content"],
         }
     ),
