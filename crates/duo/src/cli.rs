@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::config::keys::Strategy;
+
 /// Build, run, connect and measure LLM agents.
 #[derive(Debug, Parser)]
 #[command(
@@ -17,6 +19,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
         duo                                     chat with the default agent\n  \
         duo run \"Summarise README.md\"           one task, then exit\n  \
         duo run --model ollama/qwen3 -          read the task from standard input\n  \
+        duo run --agent planned \"…\"            with a plan, a list and checks\n  \
+        duo run --agent dual \"…\"               one half decides, the other works\n  \
         duo sessions list                       what was said before\n  \
         duo models                              what can be asked, and how to get more\n\n\
         Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 input required, 4 limit reached, \
@@ -38,7 +42,8 @@ pub(crate) struct Shared {
     #[arg(long, short, global = true, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 
-    /// The agent: one of the configuration's, or a behaviour (`generic`, `react`).
+    /// The agent: one of the configuration's, or a behaviour (`generic`, `react`, `planned`,
+    /// `dual`).
     #[arg(long, short, global = true, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
@@ -65,6 +70,45 @@ pub(crate) struct Shared {
     /// Colours: `auto` looks at the terminal and at NO_COLOR.
     #[arg(long, global = true, value_enum, value_name = "WHEN")]
     pub(crate) color: Option<Color>,
+
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+/// How planned and dual agents work.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Planned and dual agents")]
+pub(crate) struct How {
+    /// How a planned agent goes about the task: `auto`, `simple`, `multi_step`, `react`, `hybrid`.
+    #[arg(long, global = true, value_name = "STRATEGY", value_parser = strategy)]
+    pub(crate) strategy: Option<Strategy>,
+
+    /// After how many steps a planned agent considers re-planning; 0 means never.
+    #[arg(long, global = true, value_name = "STEPS")]
+    pub(crate) plan_every: Option<u64>,
+
+    /// After how many steps a planned agent checks its work; 0 means never.
+    #[arg(long, global = true, value_name = "STEPS")]
+    pub(crate) validate_every: Option<u64>,
+
+    /// How often the working half of a dual agent may run in one task.
+    #[arg(long, global = true, value_name = "LOOPS",
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) max_hr_loops: Option<u32>,
+
+    /// The model of the deciding half of a dual agent.
+    #[arg(long, global = true, value_name = "PROVIDER/MODEL")]
+    pub(crate) model_h: Option<String>,
+
+    /// The model of the working half of a dual agent.
+    #[arg(long, global = true, value_name = "PROVIDER/MODEL")]
+    pub(crate) model_r: Option<String>,
+}
+
+fn strategy(text: &str) -> Result<Strategy, String> {
+    let words = Strategy::WORDS.iter().map(|word| word.word);
+    let found = Strategy::ALL.iter().find(|known| known.as_str() == text);
+    found.copied().ok_or_else(|| format!("there are {}", words.collect::<Vec<_>>().join(", ")))
 }
 
 /// What runs without asking.
@@ -106,6 +150,9 @@ pub(crate) enum Command {
     Tools(Tools),
     /// Print the configuration in effect and where each value came from.
     Config(Config),
+    /// Show or delete what planned agents have learned.
+    #[command(subcommand)]
+    Lessons(Lessons),
 }
 
 #[derive(Args, Debug)]
@@ -384,6 +431,37 @@ pub(crate) struct Config {
     /// Explain every key instead, as Markdown.
     #[arg(long, conflicts_with = "json")]
     pub(crate) reference: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lessons {
+    /// List the lessons, the oldest first.
+    #[command(after_help = "Examples:\n  duo lessons list\n  \
+        duo lessons list --like \"count the lines of a file\"\n\n\
+        Planned agents learn when `planned.lessons = true` is set.")]
+    List {
+        /// Only those that a planner would be shown for this task.
+        #[arg(long, value_name = "TASK")]
+        like: Option<String>,
+
+        /// Print JSON lines.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete lessons for good, by their numbers in the list, or all of them.
+    #[command(after_help = "Examples:\n  duo lessons delete 2 5\n  duo lessons delete --all --yes")]
+    Delete {
+        /// Which.
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        numbers: Vec<usize>,
+
+        /// Every one.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Tell where lessons are kept.
+    #[command(after_help = "Example:\n  duo lessons where")]
+    Where,
 }
 
 #[cfg(test)]

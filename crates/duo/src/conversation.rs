@@ -18,6 +18,7 @@ pub(crate) async fn converse(
     screen: &mut Screen,
     message: Option<Message>,
 ) -> Result<Reply, Failure> {
+    screen.learn(session).await?;
     let mut reply = match message {
         Some(message) => follow(session, screen, session.reply(message)).await?,
         None => follow(session, screen, session.resume()).await?,

@@ -1,17 +1,18 @@
 //! The house: puts a configuration, a journal, models, tools and agents together.
 
+mod cast;
+
 use std::{
     collections::BTreeMap,
+    io::{IsTerminal, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use duologue_behaviors::{Generic, ReAct};
 use duologue_core::{
-    Agent, AgentBuilder, Attendance, Behavior, MemoryStore, Model, SessionId, SessionOptions,
-    Store, Toolbox,
+    Agent, Attendance, MemoryStore, Model, SessionId, SessionOptions, Store, Toolbox,
 };
-use duologue_models::{KeyStatus, ProviderConfig, Providers, Recorder, Replay, Scripted, Wire};
+use duologue_models::{KeyStatus, ProviderConfig, Providers, Replay, Scripted, Wire};
 use duologue_store::{Durability, SqliteOptions, SqliteStore};
 use duologue_tools::{
     BuiltinConfig, Enabled, HttpConfig, PrivateAddresses, ShellConfig, Workspace, builtin,
@@ -20,12 +21,13 @@ use duologue_tools::{
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+use self::cast::Cast;
+pub(crate) use self::cast::{How, lessons_file};
 use crate::{
     cli::{self, Recording},
     config::{
         Config, Flag, Loaded, Sources, Vocabulary,
         keys::{self, Journal, OnBreach, ProviderKind},
-        suggest,
     },
     failure::Failure,
     terminal::Paint,
@@ -45,10 +47,6 @@ const MODEL_WORDS: &[&str] = &[
 /// The script behind `demo`.
 const DEMO: &str = include_str!("demo.yaml");
 
-/// What an agent is told about itself unless its section says otherwise.
-const SYSTEM: &str = "You are a helpful assistant at a command line. Use your tools to look things \
-     up and to act rather than guess. Be brief. When a tool fails or is denied, say so plainly.";
-
 /// Everything that commands work with.
 pub(crate) struct House {
     pub(crate) loaded: Loaded,
@@ -61,6 +59,7 @@ pub(crate) struct House {
     asked_model: Option<String>,
     asked_agent: Option<String>,
     asked_workspace: bool,
+    asked_how: How,
 }
 
 impl House {
@@ -91,6 +90,7 @@ impl House {
             asked_model: flags.model.clone(),
             asked_agent: flags.agent.clone(),
             asked_workspace: flags.workspace.is_some(),
+            asked_how: How::asked(flags),
         })
     }
 
@@ -142,15 +142,33 @@ impl House {
         }
     }
 
+    /// Whether something may be deleted for good: a person is asked, unless they said so already.
+    pub(crate) fn may_delete(&self, what: &str) -> Result<bool, Failure> {
+        if self.yes {
+            return Ok(true);
+        }
+        if !std::io::stdin().is_terminal() {
+            return Err(Failure::usage("deleting is for good; say --yes"));
+        }
+        write!(std::io::stdout(), "Delete {what} for good? [y/N] ")?;
+        std::io::stdout().flush()?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        Ok(answer.trim().eq_ignore_ascii_case("y"))
+    }
+
     /// How a session of this house begins.
     pub(crate) fn session_options(&self, plan: &Plan) -> SessionOptions {
-        let metadata = [
+        let mut metadata = vec![
             ("model", Value::from(plan.model.clone())),
             ("workspace", Value::from(plan.workspace.to_string_lossy().into_owned())),
         ];
+        if plan.how != How::default() {
+            metadata.push(("how", serde_json::to_value(&plan.how).unwrap_or_default()));
+        }
         SessionOptions {
             id: None,
-            metadata: metadata.map(|(key, value)| (key.to_owned(), value)).into(),
+            metadata: metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
             attendance: self.attendance(&plan.agent),
         }
     }
@@ -180,7 +198,8 @@ impl House {
     pub(crate) fn plan(&self) -> Result<Plan, Failure> {
         let agent = self.config().agent.clone();
         let model = self.model_name(&agent)?;
-        Ok(Plan { agent, model, workspace: self.config().workspace.clone() })
+        let workspace = self.config().workspace.clone();
+        Ok(Plan { agent, model, workspace, how: self.asked_how.clone() })
     }
 
     /// What an existing session is to be held with: as it was, unless flags say otherwise.
@@ -201,60 +220,21 @@ impl House {
             Some(folder) if !self.asked_workspace => folder.into(),
             _ => self.config().workspace.clone(),
         };
-        Ok(Plan { agent, model, workspace })
+        let how = metadata.get("how").cloned().unwrap_or_default();
+        let how = serde_json::from_value(how).unwrap_or_default();
+        Ok(Plan { agent, model, workspace, how: self.asked_how.clone().over(how) })
     }
 
     /// The agent of a plan, ready to work.
     pub(crate) async fn agent(&self, plan: &Plan, recording: &Recording) -> Result<Agent, Failure> {
-        let model = self.model(&plan.model).await?;
-        let model: Arc<dyn Model> = match &recording.record {
-            None => model,
-            Some(file) => Arc::new(Recorder::new(model, file).map_err(Failure::usage)?),
-        };
-        Ok(self.builder(plan)?.model(model).build())
+        let mut cast = Cast::new(self, plan);
+        cast.bring_models(recording).await?;
+        cast.agent()
     }
 
     /// The agent of a plan without a model, for replays.
     pub(crate) fn mute_agent(&self, plan: &Plan) -> Result<Agent, Failure> {
-        Ok(self.builder(plan)?.build())
-    }
-
-    fn builder(&self, plan: &Plan) -> Result<AgentBuilder, Failure> {
-        let config = self.config();
-        let Some(section) = config.agents.get(&plan.agent) else {
-            let names = || config.agents.keys().map(String::as_str);
-            let hint = match suggest(&plan.agent, names()) {
-                Some(meant) => format!(" (did you mean \"{meant}\"?)"),
-                None => format!("; there are {}", names().collect::<Vec<_>>().join(", ")),
-            };
-            return Err(Failure::usage(format!("unknown agent \"{}\"{hint}", plan.agent)));
-        };
-        let builder = match section.behavior.as_str() {
-            "react" => start(
-                plan,
-                ReAct {
-                    max_iterations: section
-                        .max_steps
-                        .map_or(ReAct::default().max_iterations, u64::from),
-                },
-            ),
-            _ => start(
-                plan,
-                Generic {
-                    max_steps: section.max_steps.map_or(Generic::default().max_steps, u64::from),
-                },
-            ),
-        };
-        Ok(builder
-            .description(section.description.clone().unwrap_or_default())
-            .system(self.loaded.system_of(&plan.agent)?.unwrap_or_else(|| SYSTEM.to_owned()))
-            .tools(self.tools(&plan.workspace, section.tools.as_deref())?)
-            .policy(config.permissions.policy().map_err(Failure::usage)?)
-            .memory(section.memory.to_core(&config.limits))
-            .budget(section.budget.to_core())
-            .options(section.options())
-            .retry(config.limits.retry())
-            .max_send_backs(config.limits.max_send_backs))
+        Cast::new(self, plan).agent()
     }
 
     /// The one rule for which tools an agent has: those that its section names, or else all that
@@ -349,6 +329,15 @@ pub(crate) struct Plan {
     pub(crate) agent: String,
     pub(crate) model: String,
     pub(crate) workspace: PathBuf,
+    pub(crate) how: How,
+}
+
+impl Plan {
+    /// The same with another model, for everybody.
+    pub(crate) fn with_model(&self, model: &str) -> Self {
+        let how = self.how.clone().with_model(model);
+        Self { model: model.to_owned(), how, ..self.clone() }
+    }
 }
 
 /// What somebody without a model is told.
@@ -366,10 +355,6 @@ fn known_providers() -> Result<Vec<String>, Failure> {
         names.push("local".into());
     }
     Ok(names)
-}
-
-fn start(plan: &Plan, behavior: impl Behavior) -> AgentBuilder {
-    Agent::builder(plan.agent.as_str(), behavior)
 }
 
 fn flags_of(flags: &cli::Shared) -> Vec<Flag> {
@@ -404,6 +389,7 @@ fn flags_of(flags: &cli::Shared) -> Vec<Flag> {
         };
         found.push(Flag::new("--color", "ui.color", word));
     }
+    found.extend(How::flags(&flags.how));
     found
 }
 

@@ -68,5 +68,6 @@ async fn run(cli: Cli) -> Done {
         Command::Models(args) => commands::models::run(&house, args).await,
         Command::Tools(args) => commands::tools::tools(&house, args),
         Command::Config(args) => commands::config::config(&house, args),
+        Command::Lessons(args) => commands::lessons::lessons(&house, args).await,
     }
 }

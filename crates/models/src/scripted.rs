@@ -145,7 +145,7 @@ impl Scripted {
     /// The turn that answers a request.
     fn choose(&self, request: &Request) -> Result<Turn, ModelError> {
         let last = last_input(request);
-        if let Some(turn) = self.rules.iter().find_map(|rule| rule.answer(last)) {
+        if let Some(turn) = self.rules.iter().find_map(|rule| rule.answer(last, &request.extra)) {
             return Ok(turn);
         }
         let turn = match self.order {

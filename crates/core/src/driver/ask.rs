@@ -151,7 +151,10 @@ impl Driver {
                     }
                 }
             }
-            if let Some(live) = self.shared.listeners() {
+            // What is no part of the conversation is nothing to read along with.
+            if ask.aside.is_none()
+                && let Some(live) = self.shared.listeners()
+            {
                 let delta = Arc::new(delta.clone());
                 let _ = live.send(Live::Delta { run: self.run, delta });
             }

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod config;
+pub(crate) mod lessons;
 pub(crate) mod models;
 pub(crate) mod run;
 pub(crate) mod sessions;

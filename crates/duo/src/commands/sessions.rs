@@ -1,13 +1,10 @@
 //! `duo sessions`: what was said before, and going on with it.
 
-use std::{
-    io::{IsTerminal, Write},
-    sync::Arc,
-};
+use std::{io::Write, sync::Arc};
 
 use duologue_core::{
-    Answer, CallId, Entry, Event, ListQuery, Mail, RunId, Session, SessionId, SessionOptions,
-    StoreError, read_all,
+    Answer, CallId, Entry, Event, ListQuery, Mail, Session, SessionId, SessionOptions, StoreError,
+    read_all,
 };
 use jiff::{Timestamp, tz::TimeZone};
 
@@ -17,7 +14,10 @@ use crate::{
     exit::Exit,
     failure::{Done, Failure},
     house::House,
-    terminal::{Paint, Screen, Style, call_line, clip, entry_line, inquiry_lines, outcome_line},
+    terminal::{
+        Paint, Screen, Speakers, Style, call_lines, clip, entry_line, inquiry_lines, outcome_line,
+        visible,
+    },
 };
 
 pub(crate) async fn list(house: &House, args: cli::List) -> Done {
@@ -54,8 +54,10 @@ pub(crate) async fn show(house: &House, args: cli::Show) -> Done {
         return json_lines(&mut out, &entries);
     }
     writeln!(out, "{}", house.paint.text(Style::Dim, format!("session {id}")))?;
+    let mut speakers = Speakers::default();
     for entry in &entries {
-        let text = transcript(house.paint, &id, entry, args.full);
+        speakers.hear(entry);
+        let text = transcript(house.paint, &speakers, &id, entry, args.full);
         if let Some(text) = text {
             let number = house.paint.text(Style::Dim, format!("{:>4} ", entry.seq));
             writeln!(out, "{number}{}", text.replace('\n', "\n     "))?;
@@ -65,27 +67,33 @@ pub(crate) async fn show(house: &House, args: cli::Show) -> Done {
 }
 
 /// An entry as a reader of the whole conversation sees it.
-fn transcript(paint: Paint, id: &SessionId, entry: &Entry, full: bool) -> Option<String> {
-    let bar = if entry.run == RunId::ROOT { "" } else { "│ " };
+fn transcript(
+    paint: Paint,
+    speakers: &Speakers,
+    id: &SessionId,
+    entry: &Entry,
+    full: bool,
+) -> Option<String> {
     let text = match &entry.event {
+        Event::AgentMessage { aside: Some(_), .. } => return None,
         Event::AgentMessage { message, stop, .. } => {
             let mut lines = Vec::new();
             let thought = message.reasoning();
             if !thought.is_empty() {
-                lines.push(paint.text(Style::Dim, thought.trim()));
+                lines.push(paint.text(Style::Dim, visible(thought.trim())));
             }
             let said = message.text();
             if !said.trim().is_empty() {
-                lines.push(said.trim().to_owned());
+                lines.push(visible(said.trim()));
             }
-            lines.extend(message.tool_calls().map(|call| call_line(paint, call)));
+            lines.extend(call_lines(paint, message));
             if stop.is_none() {
                 lines.push(paint.text(Style::Warning, "(cut off)"));
             }
             lines.join("\n")
         }
         Event::ToolEnded { result, .. } if full => {
-            format!("  ↳ {}: {}", result.status, result.prompt_text())
+            format!("  ↳ {}: {}", result.status, visible(&result.prompt_text()))
         }
         Event::ExternalAction { inquiry } => inquiry_lines(paint, id, inquiry),
         Event::ExternalActionResult { answer, by, .. } => {
@@ -101,9 +109,9 @@ fn transcript(paint: Paint, id: &SessionId, entry: &Entry, full: bool) -> Option
             paint.text(Style::Warning, format!("! {what}{by}"))
         }
         Event::AgentResponseEnd { outcome, .. } => return outcome_line(paint, outcome),
-        _ => return entry_line(paint, entry),
+        _ => return entry_line(paint, speakers, entry),
     };
-    (!text.is_empty()).then(|| format!("{bar}{text}"))
+    (!text.is_empty()).then(|| speakers.marked(paint, entry.run, &text))
 }
 
 pub(crate) async fn resume(house: &House, args: cli::Resume) -> Done {
@@ -203,8 +211,10 @@ pub(crate) async fn replay(house: &House, args: cli::Replay) -> Done {
     let entries = read_all(&*house.store().await?, &id).await?;
     let mut out = std::io::stdout().lock();
     if !args.quiet {
+        let mut speakers = Speakers::default();
         for entry in &entries {
-            if let Some(text) = transcript(house.paint, &id, entry, false) {
+            speakers.hear(entry);
+            if let Some(text) = transcript(house.paint, &speakers, &id, entry, false) {
                 writeln!(out, "{text}")?;
             }
         }
@@ -288,18 +298,9 @@ pub(crate) async fn delete(house: &House, args: cli::Delete) -> Done {
     for prefix in &args.ids {
         ids.push(house.find(prefix).await?);
     }
-    if !house.yes {
-        if !std::io::stdin().is_terminal() {
-            return Err(Failure::usage("deleting is for good; say --yes"));
-        }
-        let names: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
-        write!(std::io::stdout(), "Delete {} for good? [y/N] ", names.join(", "))?;
-        std::io::stdout().flush()?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        if !answer.trim().eq_ignore_ascii_case("y") {
-            return Ok(Exit::Aborted);
-        }
+    let names: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
+    if !house.may_delete(&names.join(", "))? {
+        return Ok(Exit::Aborted);
     }
     let store = house.store().await?;
     for id in ids {

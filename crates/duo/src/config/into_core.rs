@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use duologue_behaviors as behaviors;
 use duologue_core as core;
 
 use super::keys::{
-    Agent, Budget, Limits, Memory, Mode, OnFull, Permissions, Price, ReasoningEffort, Window,
+    Agent, Budget, Classifier, Limits, Memory, Mode, OnFull, Permissions, Planned, Price,
+    ReasoningEffort, Strategy, Window,
 };
 
 impl Permissions {
@@ -75,6 +77,45 @@ impl Agent {
     }
 }
 
+impl Planned {
+    /// How the agent goes about a task, with the bound on steps that its section has.
+    pub(crate) fn to_behavior(&self, max_steps: Option<u32>) -> behaviors::PlannedConfig {
+        let usual = behaviors::PlannedConfig::default();
+        let most = |usual| max_steps.map_or(usual, u64::from);
+        behaviors::PlannedConfig {
+            strategy: self.strategy.to_behavior(),
+            classifier: match self.classifier {
+                Classifier::Model => behaviors::Classifier::Model,
+                Classifier::Phrases => behaviors::Classifier::Phrases,
+            },
+            validator: self.validator,
+            lessons: self.lessons,
+            max_simple: most(usual.max_simple),
+            max_react: most(usual.max_react),
+            max_multi_step: most(usual.max_multi_step),
+            max_hybrid: most(usual.max_hybrid),
+            validate_every: self.validate_every,
+            plan_every: self.plan_every,
+            max_replans: self.max_replans,
+            meta_every: self.meta_every,
+            ..usual
+        }
+    }
+}
+
+impl Strategy {
+    /// The strategy, unless it is to be found.
+    pub(crate) fn to_behavior(self) -> Option<behaviors::Strategy> {
+        match self {
+            Self::Auto => None,
+            Self::Simple => Some(behaviors::Strategy::Simple),
+            Self::MultiStep => Some(behaviors::Strategy::MultiStep),
+            Self::React => Some(behaviors::Strategy::React),
+            Self::Hybrid => Some(behaviors::Strategy::Hybrid),
+        }
+    }
+}
+
 impl Price {
     /// The price. Cached tokens cost as much as others unless it says otherwise.
     pub(crate) fn to_core(&self) -> core::Price {
@@ -121,6 +162,8 @@ mod tests {
         assert_eq!(config.limits.retry(), core::Retry::default());
         assert_eq!(config.permissions.policy(), Ok(core::Policy::default()));
         assert_eq!(Agent::default().options(), core::Options::default());
+        let planned = Planned::default().to_behavior(None);
+        assert_eq!(planned, behaviors::PlannedConfig::default());
     }
 
     #[test]

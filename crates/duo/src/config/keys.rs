@@ -35,6 +35,10 @@ section! {
         limits: Limits = Limits::default(),
         /// Tools.
         tools: Tools = Tools::default(),
+        /// Agents that plan.
+        planned: Planned = Planned::default(),
+        /// Agents of two.
+        dual: Dual = Dual::default(),
         /// Model providers.
         providers: BTreeMap<String, Provider> = BTreeMap::new(),
         /// Agents.
@@ -132,6 +136,61 @@ section! {
 }
 
 section! {
+    /// How an agent with the behavior `planned` goes about a task (see `docs/planned-react.md`).
+    /// An interval of 0 means never.
+    Planned {
+        /// How it goes about a task. `--strategy` sets it.
+        strategy: Strategy = Strategy::Auto,
+        /// How `auto` finds a strategy for a task that names none.
+        classifier: Classifier = Classifier::Model,
+        /// Whether the model checks the work. Without, a task ends when the model calls `done`.
+        validator: bool = true,
+        /// After how many steps re-planning is considered. `--plan-every` sets it.
+        plan_every: u64 = 5 => Kind::Count { min: 0, max: 100_000 },
+        /// After how many steps the work is checked. `--validate-every` sets it.
+        validate_every: u64 = 3 => Kind::Count { min: 0, max: 100_000 },
+        /// After how many steps the model looks at the run itself and may change strategy and
+        /// intervals.
+        meta_every: u64 = 0 => Kind::Count { min: 0, max: 100_000 },
+        /// How often one task may be planned again.
+        max_replans: u32 = 5 => Kind::Count { min: 0, max: 1_000 },
+        /// Whether it learns: what plan worked or failed is kept, and shown to later planning of
+        /// similar tasks. `duo lessons` shows and deletes it.
+        lessons: bool = false,
+        /// The file with the lessons. Unset, it is `duologue/lessons.jsonl` in the platform's data
+        /// folder.
+        lessons_file: Option<PathBuf> = None,
+    }
+}
+
+section! {
+    /// How an agent with the behavior `dual` is put together (see `docs/dual-act.md`): H decides,
+    /// R works. What the agent's own section says of instructions, tools and model is for R, unless
+    /// `reactive` names others.
+    Dual {
+        /// The agent that decides. Unset, it is one without tools that does nothing else.
+        human: Option<String> = None,
+        /// The agents that work, side by side if there are several. Empty, it is one with the
+        /// behavior `react`.
+        reactive: Vec<String> = Vec::new(),
+        /// The most runs of R in one task. `--max-hr-loops` sets it.
+        max_hr_loops: u32 = 5 => Kind::Count { min: 1, max: 1_000 },
+        /// H's model. Unset, it is that of the agent it is. `--model-h` sets it.
+        model_h: Option<String> = None => Kind::Model,
+        /// R's model. Unset, it is that of the agent it is. `--model-r` sets it.
+        model_r: Option<String> = None => Kind::Model,
+        /// Whether H and R read each other's words, or only instructions and conclusions.
+        shared_memory: bool = false,
+        /// What H reads when it is to decide.
+        human_decision_prompt: Option<String> = None,
+        /// What R reads when it is to work.
+        reactive_task_prompt: Option<String> = None,
+        /// What R reads about how to conclude.
+        conclusion_format_prompt: Option<String> = None,
+    }
+}
+
+section! {
     /// A model provider, for models named `NAME/…`. The usual ones, such as `anthropic`, `openai`,
     /// `openai-responses`, `gemini` and `ollama`, need no section: their keys are in the usual
     /// environment variables, and `duo models` lists them. A section for one of them changes what
@@ -196,6 +255,10 @@ section! {
         memory: Memory = Memory::default() => Kind::Inherited("memory", <Memory as super::schema::Section>::SPEC),
         /// Its own budget. Missing keys are those of `[budget]`.
         budget: Budget = Budget::default() => Kind::Inherited("budget", <Budget as super::schema::Section>::SPEC),
+        /// How it plans, if it does. Missing keys are those of `[planned]`.
+        planned: Planned = Planned::default() => Kind::Inherited("planned", <Planned as super::schema::Section>::SPEC),
+        /// How it is put together, if it is dual. Missing keys are those of `[dual]`.
+        dual: Dual = Dual::default() => Kind::Inherited("dual", <Dual as super::schema::Section>::SPEC),
     }
 }
 
@@ -247,6 +310,32 @@ choice! {
         Trim = "trim",
         /// The model writes a summary that stands for them.
         Summarize = "summarize",
+    }
+}
+
+choice! {
+    /// How a planned agent goes about a task.
+    Strategy {
+        /// As the request's `execution_mode` says, or as the classifier finds.
+        Auto = "auto",
+        /// Directly, without a plan.
+        Simple = "simple",
+        /// Plan, work the plan off, check, plan again.
+        MultiStep = "multi_step",
+        /// Thought and action in turn, with a plan, regular checks and re-planning.
+        React = "react",
+        /// Begins without a plan and switches among the others.
+        Hybrid = "hybrid",
+    }
+}
+
+choice! {
+    /// How a strategy is found for a task that names none.
+    Classifier {
+        /// The model is asked once.
+        Model = "model",
+        /// By phrases in the task, without a question to the model.
+        Phrases = "phrases",
     }
 }
 

@@ -261,7 +261,8 @@ fn read_text(file: &Path) -> Result<String, String> {
     })
 }
 
-/// Put every inherited section over the section of that name at the top.
+/// Put every inherited section over the section of that name at the top. What the command line says
+/// at the top counts more than what a file says for one agent.
 fn inherit(tree: &mut Table, root: &'static Spec) {
     let top = tree.tables.clone();
     for key in root.keys {
@@ -277,7 +278,12 @@ fn inherit(tree: &mut Table, root: &'static Spec) {
                     continue;
                 };
                 let mut whole = top.get(from).cloned().unwrap_or_default();
-                whole.lay(spec, table.tables.remove(key.name).unwrap_or_default());
+                let mut own = table.tables.remove(key.name).unwrap_or_default();
+                let is_flag = |leaf: &tree::Leaf| matches!(leaf.origin, Origin::Flag(_));
+                own.leaves.retain(|name, leaf| {
+                    is_flag(leaf) || !whole.leaves.get(name).is_some_and(is_flag)
+                });
+                whole.lay(spec, own);
                 table.tables.insert(key.name.into(), whole);
             }
         }

@@ -18,6 +18,7 @@ pub(crate) fn fill_in(tree: &mut Table, sources: &Sources, problems: &mut Vec<Pr
     for (section, key, word, file) in [
         (None, "journal", Some("sqlite"), "journal.db"),
         (Some("repl"), "history", None, "history.txt"),
+        (Some("planned"), "lessons_file", None, "lessons.jsonl"),
     ] {
         let table = match section {
             Some(section) => tree.tables.entry(section.into()).or_default(),
@@ -111,10 +112,19 @@ pub(crate) fn check(tree: &Table, vocabulary: &Vocabulary, problems: &mut Vec<Pr
     }
 
     let mut models = vec![(vec!["model"], tree)];
-    let each = agents.tables.iter();
-    models.extend(each.map(|(name, agent)| (vec!["agents", name.as_str(), "model"], agent)));
+    for (name, agent) in &agents.tables {
+        models.push((vec!["agents", name.as_str(), "model"], agent));
+        if let Some(dual) = agent.tables.get("dual") {
+            models.push((vec!["agents", name.as_str(), "dual", "model_h"], dual));
+            models.push((vec!["agents", name.as_str(), "dual", "model_r"], dual));
+        }
+    }
+    if let Some(dual) = tree.tables.get("dual") {
+        models.push((vec!["dual", "model_h"], dual));
+        models.push((vec!["dual", "model_r"], dual));
+    }
     for (key, table) in models {
-        let Some(leaf) = table.leaves.get("model") else {
+        let Some(leaf) = key.last().and_then(|name| table.leaves.get(*name)) else {
             continue;
         };
         let model = leaf.text().filter(|model| !vocabulary.is_model_word(model));
@@ -128,6 +138,10 @@ pub(crate) fn check(tree: &Table, vocabulary: &Vocabulary, problems: &mut Vec<Pr
         }
     }
 
+    casts(tree, agents, vocabulary, problems);
+    let mut problem = |origin: &Origin, key: &[&str], what: String| {
+        problems.push(Problem { origin: origin.clone(), key: path::shown(key), what });
+    };
     for (section, tables) in [("agents", &agents.tables), ("providers", &providers.tables)] {
         for (name, table) in tables {
             if !path::is_bare(name) {
@@ -152,6 +166,75 @@ pub(crate) fn check(tree: &Table, vocabulary: &Vocabulary, problems: &mut Vec<Pr
         }
     }
     required(tree, Config::SPEC, &mut Vec::new(), problems);
+}
+
+/// Whether the agents that dual ones are made of are there, and none is a part of itself.
+fn casts(tree: &Table, agents: &Table, vocabulary: &Vocabulary, problems: &mut Vec<Problem>) {
+    let mut known: Vec<&str> = vocabulary.behaviors.iter().map(String::as_str).collect();
+    known.extend(agents.tables.keys().map(String::as_str));
+    known.sort_unstable();
+    known.dedup();
+    let named = |leaf: &Leaf| -> Vec<String> {
+        let list = leaf.value.as_array().cloned().unwrap_or_else(|| vec![leaf.value.clone()]);
+        list.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    let top = tree.tables.get("dual");
+    let sections = agents
+        .tables
+        .iter()
+        .map(|(name, agent)| (vec!["agents", name.as_str(), "dual"], agent.tables.get("dual")));
+    for (at, dual) in sections.chain([(vec!["dual"], top)]) {
+        for key in ["human", "reactive"] {
+            let Some(leaf) = dual.and_then(|dual| dual.leaves.get(key)) else { continue };
+            for name in named(leaf) {
+                if !known.contains(&name.as_str()) {
+                    let key: Vec<&str> = at.iter().copied().chain([key]).collect();
+                    problems.push(Problem {
+                        origin: leaf.origin.clone(),
+                        key: path::shown(&key),
+                        what: unknown("agent", &name, known.iter().copied()),
+                    });
+                }
+            }
+        }
+    }
+    // Whom an agent is made of, as it will be once sections have inherited.
+    let is_dual = |name: &str| {
+        let said = agents.tables.get(name).and_then(|agent| agent.leaves.get("behavior"));
+        said.and_then(Leaf::text).unwrap_or(name) == "dual"
+    };
+    let members = |name: &str| -> Vec<String> {
+        let own = agents.tables.get(name).and_then(|agent| agent.tables.get("dual"));
+        let said = |key: &str| {
+            let in_section =
+                |dual: Option<&Table>| dual.and_then(|dual| dual.leaves.get(key)).cloned();
+            in_section(own).or_else(|| in_section(top))
+        };
+        ["human", "reactive"].into_iter().filter_map(said).flat_map(|leaf| named(&leaf)).collect()
+    };
+    let mut told: Vec<String> = Vec::new();
+    for name in known {
+        let is_new = !told.iter().any(|other| other == name);
+        let mut seen: Vec<String> = Vec::new();
+        let mut open = if is_dual(name) && is_new { members(name) } else { Vec::new() };
+        while let Some(member) = open.pop() {
+            if member == name {
+                let origin = agents.tables.get(name).map(|agent| agent.origin.clone());
+                problems.push(Problem {
+                    origin: origin.unwrap_or_default(),
+                    key: path::shown(&["agents", name, "dual"]),
+                    what: "the agent would be a part of itself".to_owned(),
+                });
+                // Once for all that are in the circle.
+                told.append(&mut seen);
+                break;
+            }
+            if is_dual(&member) && !seen.contains(&member) {
+                open.extend(members(&member));
+                seen.push(member);
+            }
+        }
+    }
 }
 
 /// Whether every section that the user made has what it needs.

@@ -368,7 +368,7 @@ macro_rules! choice {
         }
     ) => {
         $(#[doc = $doc])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub(crate) enum $name {
             $($(#[doc = $word_doc])+ #[serde(rename = $word)] $variant,)+
         }
@@ -381,6 +381,10 @@ macro_rules! choice {
                     doc: concat!($($word_doc, "\n"),+),
                 },)+
             ];
+
+            /// All there are.
+            #[allow(dead_code, reason = "not every choice is listed anywhere")]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             /// The word, as a file has it.
             pub(crate) fn as_str(self) -> &'static str {

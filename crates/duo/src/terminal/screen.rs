@@ -2,22 +2,38 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use duologue_core::{Delta, Entry, Event, Live, Message, Outcome, RunId};
+use duologue_core::{
+    Delta, Entry, Event, Live, Message, Outcome, RunId, Session, SessionId, StoreError,
+};
 
+use duologue_behaviors::TodoItem;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Paint, Style, call_line, entry_line, outcome_line};
+use super::{
+    Paint, Speakers, Style, call_lines, entry_line,
+    notes::{self, Shown, item_line},
+    outcome_line,
+    todo::Foot,
+};
 
 /// Where and how a session is shown.
 pub(crate) struct Screen {
     kind: Kind,
     paint: Paint,
     /// The piece of text that is being streamed, if any.
-    open: Option<Open>,
+    open: Option<(RunId, Open)>,
     /// Whether the current answer was already shown while it streamed.
     streamed: bool,
     /// The text that was streamed last: should calls follow, it was a thought.
     said: String,
+    /// Who speaks.
+    speakers: Speakers,
+    /// The list at the foot.
+    foot: Foot,
+    /// Whether the cursor can be moved.
+    can_move: bool,
+    /// The session whose past is known.
+    known: Option<SessionId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +62,47 @@ impl Screen {
         } else {
             Kind::Piped { verbose }
         };
-        Self { kind, paint, open: None, streamed: false, said: String::new() }
+        let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+        Self {
+            kind,
+            paint,
+            open: None,
+            streamed: false,
+            said: String::new(),
+            speakers: Speakers::default(),
+            foot: Foot::default(),
+            can_move: kind == Kind::Terminal && !is_dumb,
+            known: None,
+        }
+    }
+
+    /// Learn from the past of a session who speaks in it.
+    pub(crate) async fn learn(&mut self, session: &Session) -> Result<(), StoreError> {
+        if self.known.as_ref() == Some(session.id()) {
+            return Ok(());
+        }
+        (self.speakers, self.foot) = <_>::default();
+        let mut past = session.events_from(0);
+        while !past.is_caught_up() {
+            let Live::Entry(entry) = past.next().await? else { continue };
+            self.speakers.hear(&entry);
+            match &entry.event {
+                Event::Note { topic, data } => {
+                    if let Some(Shown::Todo(todo)) = notes::note(self.paint, topic, data) {
+                        self.foot.set(todo);
+                    }
+                }
+                Event::AgentResponseEnd { outcome, .. }
+                    if entry.run == RunId::ROOT
+                        && !matches!(outcome, Outcome::InputRequired { .. }) =>
+                {
+                    self.foot.end(self.paint, true);
+                }
+                _ => {}
+            }
+        }
+        self.known = Some(session.id().clone());
+        Ok(())
     }
 
     /// Whether a person can be asked here.
@@ -66,6 +122,9 @@ impl Screen {
 
     /// Show what happened.
     pub(crate) fn show(&mut self, live: &Live) -> io::Result<()> {
+        if let Live::Entry(entry) = live {
+            self.speakers.hear(entry);
+        }
         match (self.kind, live) {
             (Kind::Json, Live::Entry(entry)) => json_line(entry),
             (Kind::Json, _) => Ok(()),
@@ -85,6 +144,7 @@ impl Screen {
     /// A line besides the conversation.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         self.close()?;
+        self.foot.erase()?;
         match self.kind {
             Kind::Terminal => writeln!(io::stdout(), "{text}"),
             Kind::Piped { .. } | Kind::Json => writeln!(io::stderr(), "{text}"),
@@ -100,14 +160,17 @@ impl Screen {
         if text.is_empty() {
             return Ok(());
         }
+        self.foot.erase()?;
         let mut out = io::stdout().lock();
-        if self.open != Some(kind) {
+        if self.open != Some((run, kind)) {
             if self.open.is_some() {
                 writeln!(out, "{}", self.paint.stop())?;
             }
             let is_aside = kind == Open::Thought || run != RunId::ROOT;
-            write!(out, "{}", if is_aside { self.paint.start(Style::Dim) } else { "" })?;
-            self.open = Some(kind);
+            let mark = self.speakers.mark(self.paint, run);
+            let start = if is_aside { self.paint.start(Style::Dim) } else { "" };
+            write!(out, "{mark}{start}")?;
+            self.open = Some((run, kind));
         }
         self.streamed = true;
         let text = visible(text);
@@ -148,9 +211,21 @@ impl Screen {
     }
 
     fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        let is_end = matches!(entry.event, Event::AgentResponseEnd { .. });
+        self.entry_above_foot(entry)?;
+        // A turn that is over leaves the foot of the screen to whoever types next.
+        if self.can_move && self.open.is_none() && !(is_end && entry.run == RunId::ROOT) {
+            self.foot.draw(self.paint)?;
+        }
+        Ok(())
+    }
+
+    fn entry_above_foot(&mut self, entry: &Entry) -> io::Result<()> {
         let shown = match &entry.event {
             // What was typed is on the screen already.
             Event::UserRequest { .. } if entry.run == RunId::ROOT => None,
+            // What it says to itself is told by notes.
+            Event::AgentMessage { aside: Some(_), .. } => None,
             Event::AgentMessage { message, .. } => {
                 self.close()?;
                 // A screen that could not keep up has missed pieces: then the whole is shown.
@@ -166,18 +241,46 @@ impl Screen {
             Event::AgentResponseEnd { outcome: Outcome::InputRequired { .. }, .. }
                 if self.can_ask() =>
             {
+                self.foot.erase()?;
                 None
             }
             Event::AgentResponseEnd { outcome, .. } if entry.run == RunId::ROOT => {
-                outcome_line(self.paint, outcome)
+                self.end_of_turn(outcome)
             }
-            _ => entry_line(self.paint, entry),
+            Event::Note { topic, data } => match notes::note(self.paint, topic, data) {
+                Some(Shown::Todo(todo)) => {
+                    let changed = self.foot.set(todo);
+                    self.foot.erase()?;
+                    // Where the list cannot be updated in place, what changed is a line each.
+                    (!self.can_move).then(|| self.items(entry.run, &changed)).flatten()
+                }
+                _ => entry_line(self.paint, &self.speakers, entry),
+            },
+            _ => entry_line(self.paint, &self.speakers, entry),
         };
         if let Some(text) = shown {
             self.close()?;
+            self.foot.erase()?;
             writeln!(io::stdout(), "{text}")?;
         }
         Ok(())
+    }
+
+    /// How the turn ended, and how far the list came.
+    fn end_of_turn(&mut self, outcome: &Outcome) -> Option<String> {
+        if matches!(outcome, Outcome::InputRequired { .. }) {
+            return outcome_line(self.paint, outcome);
+        }
+        let list = self.foot.end(self.paint, *outcome == Outcome::Completed);
+        let lines: Vec<String> =
+            list.into_iter().chain(outcome_line(self.paint, outcome)).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    fn items(&self, run: RunId, items: &[TodoItem]) -> Option<String> {
+        let lines: Vec<String> = items.iter().map(|item| item_line(self.paint, item)).collect();
+        let text = lines.join("\n");
+        (!lines.is_empty()).then(|| self.speakers.marked(self.paint, run, &text))
     }
 
     /// What of a message is still to be shown when it is whole.
@@ -193,12 +296,11 @@ impl Screen {
                 lines.push(visible(text.trim()));
             }
         }
-        lines.extend(message.tool_calls().map(|call| call_line(self.paint, call)));
+        lines.extend(call_lines(self.paint, message));
         if lines.is_empty() {
             return None;
         }
-        let bar = if run == RunId::ROOT { "" } else { "│ " };
-        Some(lines.iter().map(|line| format!("{bar}{line}")).collect::<Vec<_>>().join("\n"))
+        Some(self.speakers.marked(self.paint, run, &lines.join("\n")))
     }
 
     fn piped(&mut self, entry: &Entry, verbose: bool) -> io::Result<()> {
@@ -206,11 +308,19 @@ impl Screen {
             return Ok(());
         }
         let text = match &entry.event {
+            Event::AgentMessage { aside: Some(_), .. } => None,
             Event::AgentMessage { message, .. } => self.message(message, entry.run, false),
             Event::AgentResponseEnd { outcome, .. } if entry.run == RunId::ROOT => {
-                outcome_line(self.paint, outcome)
+                self.end_of_turn(outcome)
             }
-            _ => entry_line(self.paint, entry),
+            Event::Note { topic, data } => match notes::note(self.paint, topic, data) {
+                Some(Shown::Todo(todo)) => {
+                    let changed = self.foot.set(todo);
+                    self.items(entry.run, &changed)
+                }
+                _ => entry_line(self.paint, &self.speakers, entry),
+            },
+            _ => entry_line(self.paint, &self.speakers, entry),
         };
         match text {
             Some(text) => writeln!(io::stderr(), "{text}"),
@@ -246,7 +356,7 @@ fn rows(text: &str, width: usize) -> usize {
 }
 
 /// A text without what could steer the terminal: a model's words are not commands.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 

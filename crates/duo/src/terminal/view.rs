@@ -1,11 +1,14 @@
 //! How entries look as lines of text.
 
 use duologue_core::{
-    Entry, Event, HookChange, Inquiry, InquiryKind, Outcome, RunId, SessionId, ToolCall,
+    Entry, Event, HookChange, Inquiry, InquiryKind, Message, Outcome, RunId, SessionId, ToolCall,
     ToolResult, ToolStatus,
 };
 
-use super::{Paint, Style};
+use super::{
+    Paint, Speakers, Style,
+    notes::{self, Shown, todo_lines},
+};
 
 /// How much of a call or result one line shows.
 const LINE_CHARS: usize = 100;
@@ -21,9 +24,21 @@ pub(crate) fn clip(text: &str, most: usize) -> String {
 }
 
 /// A call, on one line.
-pub(crate) fn call_line(paint: Paint, call: &ToolCall) -> String {
+fn call_line(paint: Paint, call: &ToolCall) -> String {
     let arguments = clip(&call.arguments.to_string(), LINE_CHARS);
     format!("{} {}", paint.text(Style::Tool, format!("⚙ {}", call.name)), arguments)
+}
+
+/// The calls of a message, a line each. Those that a note says better are left out.
+pub(crate) fn call_lines(paint: Paint, message: &Message) -> Vec<String> {
+    let calls = message.tool_calls().filter(|call| !is_told_by_note(&call.name));
+    calls.map(|call| call_line(paint, call)).collect()
+}
+
+/// Whether a tool's call is followed by a note with the same in it: the structures by which the
+/// halves of a dual act speak.
+fn is_told_by_note(tool: &str) -> bool {
+    matches!(tool, "decide" | "conclude")
 }
 
 /// A result, folded to one line.
@@ -80,12 +95,17 @@ pub(crate) fn inquiry_lines(paint: Paint, session: &SessionId, inquiry: &Inquiry
 }
 
 /// One line for one entry, for those who read along; `None` for what is shown elsewhere.
-pub(crate) fn entry_line(paint: Paint, entry: &Entry) -> Option<String> {
+pub(crate) fn entry_line(paint: Paint, speakers: &Speakers, entry: &Entry) -> Option<String> {
     let line = match &entry.event {
+        // What an agent tells another is its own prompt over and over; the beginning says enough.
+        Event::UserRequest { message, .. } if entry.run != RunId::ROOT => {
+            paint.text(Style::Dim, format!("❯ {}", clip(&message.text(), LINE_CHARS)))
+        }
         Event::UserRequest { message, .. } => {
             format!("{} {}", paint.text(Style::Bold, "❯"), message.text())
         }
         Event::Observed { message } => paint.text(Style::Dim, format!("👁 {}", message.text())),
+        Event::ToolEnded { result, .. } if is_told_by_note(&result.name) => return None,
         Event::ToolEnded { result, .. } => result_line(paint, result),
         Event::ModelRetried { attempt, error, wait_ms } => {
             let wait = *wait_ms as f64 / 1000.0;
@@ -123,9 +143,15 @@ pub(crate) fn entry_line(paint: Paint, entry: &Entry) -> Option<String> {
             paint.text(Style::Dim, format!("┌ {key} ({agent})"))
         }
         Event::ChildReplied { outcome, .. } => paint.text(Style::Dim, format!("└ {outcome}")),
-        Event::Note { topic, data } => {
-            paint.text(Style::Dim, format!("· {topic}: {}", clip(&data.to_string(), LINE_CHARS)))
-        }
+        Event::Note { topic, data } => match notes::note(paint, topic, data) {
+            Some(Shown::Lines(lines)) => lines,
+            Some(Shown::Todo(todo)) => todo_lines(paint, &todo).join("\n"),
+            Some(Shown::Nothing) => return None,
+            None => {
+                let data = clip(&data.to_string(), LINE_CHARS);
+                paint.text(Style::Dim, format!("· {topic}: {data}"))
+            }
+        },
         Event::FunctionAnswered { function, error: Some(error), .. } => {
             paint.text(Style::Bad, format!("ƒ {function} failed: {error}"))
         }
@@ -144,7 +170,7 @@ pub(crate) fn entry_line(paint: Paint, entry: &Entry) -> Option<String> {
         | Event::ToolStarted { .. }
         | Event::AgentResponseEnd { .. } => return None,
     };
-    Some(if entry.run == RunId::ROOT { line } else { format!("│ {line}") })
+    Some(speakers.marked(paint, entry.run, &line))
 }
 
 #[cfg(test)]

@@ -131,7 +131,8 @@ impl Scripted {
     /// name: demo                  # the model is then scripted/demo
     /// rules:                      # tried first; the first that fits wins
     ///   - when: '/what is (.+)\?/i' # a text, or an expression between slashes
-    ///     from: user              # or tool; leave it out for both
+    ///     from: user              # or tool; leave it out for both, and for what an agent is told
+    ///                             # besides the conversation, such as its TODO list
     ///     reasoning: I should calculate that.
     ///     calls: [{ name: calculator, arguments: { expression: $1 } }]
     ///   - when: ''                # fits everything

@@ -72,9 +72,18 @@ impl Rule {
         self
     }
 
-    /// The turn for a message, if the rule fits it.
-    pub(super) fn answer(&self, last: Option<&Arc<Message>>) -> Option<Turn> {
-        let message = last?;
+    /// The turn for what was said last, or for what is said besides the conversation, if the rule
+    /// fits it. The latter is from nobody in particular.
+    pub(super) fn answer(
+        &self,
+        last: Option<&Arc<Message>>,
+        besides: &[Arc<Message>],
+    ) -> Option<Turn> {
+        let besides = matches!(self.from, From::Anyone).then_some(besides).unwrap_or_default();
+        last.into_iter().chain(besides).find_map(|message| self.answer_to(message))
+    }
+
+    fn answer_to(&self, message: &Arc<Message>) -> Option<Turn> {
         let fits = match &self.from {
             From::Anyone => true,
             From::User => message.role == Role::User,

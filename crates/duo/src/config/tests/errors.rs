@@ -128,12 +128,12 @@ fn an_unknown_word_is_explained() {
             "permissions.mode: unknown value \"yolo\"; there are \"read-only\", \"ask\", \"auto-edit\", \"full\"",
         ),
         (
-            "agents.a.behavior = 'planner'",
-            "agents.a.behavior: unknown behavior \"planner\"; there are \"generic\", \"react\"",
+            "agents.a.behavior = 'weaver'",
+            "agents.a.behavior: unknown behavior \"weaver\"; there are \"generic\", \"react\", \"planned\", \"dual\"",
         ),
         (
             "agents.a.behavior = 'reakt'",
-            "agents.a.behavior: unknown behavior \"reakt\" (did you mean \"react\"?); there are \"generic\", \"react\"",
+            "agents.a.behavior: unknown behavior \"reakt\" (did you mean \"react\"?); there are \"generic\", \"react\", \"planned\", \"dual\"",
         ),
         (
             "agents.a.tools = ['echo', 'shel']",
@@ -178,6 +178,14 @@ fn an_unknown_word_is_explained() {
             "[providers.openai.prices.x]\ninput = 1",
             "providers.openai.prices.x: \"output\" must be set too",
         ),
+        (
+            "agents.a.dual.human = 'reakt'",
+            "agents.a.dual.human: unknown agent \"reakt\" (did you mean \"react\"?)",
+        ),
+        (
+            "[agents.a]\nbehavior = 'dual'\ndual.reactive = ['b']\n[agents.b]\nbehavior = 'dual'\ndual.human = 'a'",
+            "agents.a.dual: the agent would be a part of itself",
+        ),
         ("[agents.'a/b']", "agents.\"a/b\": the name may have letters, digits, \"-\" and \"_\""),
     ] {
         assert_eq!(problem(text), format!("duologue.toml:1: {expected}"), "{text}");
@@ -216,7 +224,7 @@ fn everything_wrong_in_all_layers_is_said_at_once_from_top_to_bottom() {
         "duologue.toml:4: limits.retry_attempts: expected a whole number from 1 to 20, found a string",
         "duologue.toml:6: agents.z.foo: unknown key; there are \"behavior\", \"description\", \
          \"model\", \"system\", \"system_file\", \"tools\", \"max_steps\", \"temperature\", \
-         \"seed\", \"max_tokens\", \"reasoning_effort\", \"memory\", \"budget\"",
+         \"seed\", \"max_tokens\", \"reasoning_effort\", \"memory\", \"budget\", \"planned\", \"dual\"",
         "DUOLOGUE_AGNT: there is no such setting (did you mean DUOLOGUE_AGENT?)",
         "DUOLOGUE_BUDGET__STEPS: budget.steps: expected a whole number, 1 or more, found a string",
         "--set: ui.color: unknown value \"purple\"; there are \"auto\", \"always\", \"never\"",

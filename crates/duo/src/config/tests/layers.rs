@@ -6,7 +6,8 @@ use super::super::{
     Config,
     dirs::Dirs,
     keys::{
-        Agent, Budget, Journal, Memory, Mode, OnBreach, OnFull, Provider, ProviderKind, Window,
+        Agent, Budget, Journal, Memory, Mode, OnBreach, OnFull, Planned, Provider, ProviderKind,
+        Window,
     },
     sources::Sources,
 };
@@ -21,9 +22,11 @@ fn nothing_configured_gives_the_defaults_at_their_places() {
         repl: super::super::keys::Repl {
             history: Some(format!("{HOME}/.local/share/duologue/history.txt").into()),
         },
-        agents: [("generic", "generic"), ("react", "react")]
-            .map(|(name, behavior)| {
-                let agent = Agent { behavior: behavior.into(), ..Agent::default() };
+        planned: learning_at_home(),
+        agents: ["generic", "react", "planned", "dual"]
+            .map(|name| {
+                let planned = learning_at_home();
+                let agent = Agent { behavior: name.into(), planned, ..Agent::default() };
                 (name.into(), agent)
             })
             .into(),
@@ -32,6 +35,24 @@ fn nothing_configured_gives_the_defaults_at_their_places() {
     assert_eq!(config, expected);
     assert_eq!(config.permissions.mode, Mode::Ask);
     assert_eq!(config.memory.window(), Window::Tokens(32_000));
+}
+
+fn learning_at_home() -> Planned {
+    let lessons_file = Some(format!("{HOME}/.local/share/duologue/lessons.jsonl").into());
+    Planned { lessons_file, ..Planned::default() }
+}
+
+#[test]
+fn a_flag_counts_more_than_what_a_file_says_for_one_agent() {
+    let file = "[planned]\nplan_every = 9\n[agents.a.planned]\nplan_every = 2\nvalidate_every = 4";
+    let every = |house: &House| {
+        let agent = house.config().agents.remove("a").unwrap();
+        (agent.planned.plan_every, agent.planned.validate_every)
+    };
+    assert_eq!(every(&house().project(file)), (2, 4));
+    let flagged = house().project(file).flag("--plan-every", "planned.plan_every", 7);
+    assert_eq!(every(&flagged), (7, 4));
+    assert_eq!(every(&flagged.set("agents.a.planned.plan_every=1")), (1, 4));
 }
 
 #[test]
@@ -65,7 +86,8 @@ fn tables_are_merged_and_lists_are_replaced() {
     assert_eq!(config.permissions.allow, ["read_file"]);
     let a = config.agents.get("a").unwrap();
     assert_eq!((a.behavior.as_str(), a.seed), ("react", Some(2)));
-    assert_eq!(config.agents.get("b"), Some(&Agent::default()));
+    let plain = Agent { planned: learning_at_home(), ..Agent::default() };
+    assert_eq!(config.agents.get("b"), Some(&plain));
 }
 
 #[test]

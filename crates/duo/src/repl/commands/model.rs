@@ -1,7 +1,6 @@
 //! `:model [NAME]`
 
 use super::{Command, Next};
-use crate::house::Plan;
 
 pub(super) const COMMAND: Command = Command {
     name: "model",
@@ -13,7 +12,7 @@ pub(super) const COMMAND: Command = Command {
                 repl.say(&repl.plan.model.clone())?;
                 return Ok(Next::Stay);
             }
-            let plan = Plan { model: name.to_owned(), ..repl.plan.clone() };
+            let plan = repl.plan.with_model(name);
             let id = repl.session.id().clone();
             repl.switch(plan, Some(id)).await?;
             repl.banner()?;
