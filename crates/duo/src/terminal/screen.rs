@@ -13,7 +13,7 @@ use super::{
     Paint, Speakers, Style, call_lines, entry_line,
     notes::{self, Shown, item_line},
     outcome_line,
-    todo::Foot,
+    todo::{Column, Foot},
 };
 
 /// Where and how a session is shown.
@@ -30,6 +30,8 @@ pub(crate) struct Screen {
     speakers: Speakers,
     /// The list at the foot.
     foot: Foot,
+    /// Where the line that is being streamed stands.
+    column: Column,
     /// Whether the cursor can be moved.
     can_move: bool,
     /// The session whose past is known.
@@ -71,6 +73,7 @@ impl Screen {
             said: String::new(),
             speakers: Speakers::default(),
             foot: Foot::default(),
+            column: Column::default(),
             can_move: kind == Kind::Terminal && !is_dumb,
             known: None,
         }
@@ -162,23 +165,34 @@ impl Screen {
         }
         self.foot.erase()?;
         let mut out = io::stdout().lock();
+        let is_aside = kind == Open::Thought || run != RunId::ROOT;
+        let start = if is_aside { self.paint.start(Style::Dim) } else { "" };
         if self.open != Some((run, kind)) {
             if self.open.is_some() {
                 writeln!(out, "{}", self.paint.stop())?;
             }
-            let is_aside = kind == Open::Thought || run != RunId::ROOT;
-            let mark = self.speakers.mark(self.paint, run);
-            let start = if is_aside { self.paint.start(Style::Dim) } else { "" };
-            write!(out, "{mark}{start}")?;
+            write!(out, "{}", self.speakers.mark(self.paint, run))?;
+            self.column =
+                Column::default().after(&self.speakers.mark(Paint::plain(), run), u16::MAX);
             self.open = Some((run, kind));
         }
         self.streamed = true;
-        let text = visible(text);
+        // How far a tab goes is the terminal's to say; where the list is put must be known.
+        let text = visible(text).replace('\t', "    ");
         if kind == Open::Text && run == RunId::ROOT {
             self.said.push_str(&text);
         }
-        write!(out, "{text}")?;
-        out.flush()
+        write!(out, "{start}{text}{}", self.paint.stop())?;
+        out.flush()?;
+        drop(out);
+        if self.can_move {
+            let (width, _) = crossterm::terminal::size()?;
+            self.column = self.column.after(&text, width);
+            if let Some(column) = self.column.get() {
+                self.foot.draw_below(self.paint, column)?;
+            }
+        }
+        Ok(())
     }
 
     /// Show what was just streamed again as the thought that it turned out to be.
@@ -205,6 +219,7 @@ impl Screen {
     /// End the line that is being streamed.
     fn close(&mut self) -> io::Result<()> {
         if self.open.take().is_some() {
+            self.foot.erase()?;
             writeln!(io::stdout(), "{}", self.paint.stop())?;
         }
         Ok(())
@@ -229,7 +244,8 @@ impl Screen {
             Event::AgentMessage { message, .. } => {
                 self.close()?;
                 // A screen that could not keep up has missed pieces: then the whole is shown.
-                let is_whole = entry.run != RunId::ROOT || self.said == visible(&message.text());
+                let is_whole = entry.run != RunId::ROOT
+                    || self.said == visible(&message.text()).replace('\t', "    ");
                 let streamed = std::mem::take(&mut self.streamed) && is_whole;
                 if streamed && message.tool_calls().next().is_some() && entry.run == RunId::ROOT {
                     self.dim_what_was_said()?;

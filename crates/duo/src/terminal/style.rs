@@ -43,7 +43,6 @@ impl Paint {
     }
 
     /// Without colours.
-    #[cfg(test)]
     pub(crate) fn plain() -> Self {
         Self { on: false }
     }

@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 
 use crossterm::{
-    cursor::MoveToPreviousLine,
+    cursor::{MoveToColumn, MoveToPreviousLine, MoveUp},
     queue,
     terminal::{Clear, ClearType},
 };
-use duologue_behaviors::{Todo, TodoItem};
+use duologue_behaviors::{Todo, TodoItem, TodoStatus};
+use unicode_width::UnicodeWidthChar;
 
 use super::{
     Paint,
@@ -19,8 +20,19 @@ use super::{
 #[derive(Debug, Default)]
 pub(crate) struct Foot {
     todo: Todo,
-    /// How many rows of it are on the screen.
-    rows: u16,
+    place: Place,
+}
+
+/// Where the list is on the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// Nowhere.
+    #[default]
+    Gone,
+    /// In so many rows above the cursor.
+    Above(u16),
+    /// Below the cursor, which stands in a line that is being written.
+    Below,
 }
 
 impl Foot {
@@ -45,50 +57,105 @@ impl Foot {
         Some(lines.join("\n"))
     }
 
-    /// Put it at the foot, if it fits.
+    /// Put it at the foot.
     pub(crate) fn draw(&mut self, paint: Paint) -> io::Result<()> {
-        if self.rows > 0 || self.todo.items.is_empty() {
+        if self.place != Place::Gone || self.todo.items.is_empty() {
             return Ok(());
         }
+        let lines = self.lines(paint)?;
+        let mut out = io::stdout().lock();
+        for line in &lines {
+            writeln!(out, "{line}")?;
+        }
+        self.place = Place::Above(u16::try_from(lines.len()).unwrap_or(0));
+        out.flush()
+    }
+
+    /// Put it below a line that is being written and stands at a column.
+    pub(crate) fn draw_below(&mut self, paint: Paint, column: u16) -> io::Result<()> {
+        if self.place != Place::Gone || self.todo.items.is_empty() {
+            return Ok(());
+        }
+        let lines = self.lines(paint)?;
+        let rows = u16::try_from(lines.len()).unwrap_or(0);
+        let mut out = io::stdout().lock();
+        // The stream's own style must not colour the list, nor the list's the stream.
+        write!(out, "{}", paint.stop())?;
+        for line in &lines {
+            write!(out, "\r\n{line}")?;
+        }
+        queue!(out, MoveUp(rows), MoveToColumn(column))?;
+        self.place = Place::Below;
+        out.flush()
+    }
+
+    /// Take it away from the screen.
+    pub(crate) fn erase(&mut self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match std::mem::take(&mut self.place) {
+            Place::Gone => return Ok(()),
+            Place::Above(rows) => queue!(out, MoveToPreviousLine(rows))?,
+            Place::Below => {}
+        }
+        queue!(out, Clear(ClearType::FromCursorDown))?;
+        out.flush()
+    }
+
+    /// As many lines as there is room for, each of them one row.
+    fn lines(&self, paint: Paint) -> io::Result<Vec<String>> {
         let (width, height) = crossterm::terminal::size()?;
         let most = usize::from(height / 2).max(3);
         let width = usize::from(width.saturating_sub(1)).max(10);
         let items = &self.todo.items;
         // Where not all fit, those around the first open one count.
-        let first_open = items.iter().position(|item| item.status == Default::default());
-        let skipped = if items.len() > most {
-            first_open.unwrap_or(0).saturating_sub(1).min(items.len() - most)
-        } else {
-            0
+        let first_open = items.iter().position(|item| item.status == TodoStatus::Open);
+        let skipped = match items.len().checked_sub(most) {
+            Some(over) => first_open.unwrap_or(over).saturating_sub(1).min(over),
+            None => 0,
         };
-        let mut out = io::stdout().lock();
-        let mut rows = 1;
-        writeln!(out, "{}", todo_summary(paint, &self.todo))?;
-        for item in items.iter().skip(skipped).take(most) {
+        let shown = items.iter().skip(skipped).take(most).map(|item| {
             let title = clip_to(&item.title, width.saturating_sub(4));
-            writeln!(out, "{}", item_line(paint, &TodoItem { title, ..item.clone() }))?;
-            rows += 1;
+            item_line(paint, &TodoItem { title, ..item.clone() })
+        });
+        Ok(std::iter::once(todo_summary(paint, &self.todo)).chain(shown).collect())
+    }
+}
+
+/// Where a terminal's cursor stands in a text that is being written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Column {
+    at: u16,
+    /// Whether the next character opens a new row.
+    is_full: bool,
+}
+
+impl Column {
+    /// The column after some more text, in a terminal of a width.
+    pub(crate) fn after(mut self, text: &str, width: u16) -> Self {
+        let width = width.max(2);
+        for c in text.chars() {
+            if c == '\n' {
+                self = Self::default();
+                continue;
+            }
+            let wide = u16::try_from(c.width().unwrap_or(0)).unwrap_or(0);
+            if wide > 0 && (self.is_full || self.at + wide > width) {
+                self = Self::default();
+            }
+            self.at += wide;
+            self.is_full = self.at >= width;
         }
-        out.flush()?;
-        self.rows = rows;
-        Ok(())
+        self
     }
 
-    /// Take it away from the screen.
-    pub(crate) fn erase(&mut self) -> io::Result<()> {
-        let rows = std::mem::take(&mut self.rows);
-        if rows == 0 {
-            return Ok(());
-        }
-        let mut out = io::stdout().lock();
-        queue!(out, MoveToPreviousLine(rows), Clear(ClearType::FromCursorDown))?;
-        out.flush()
+    /// The column, unless the terminal is about to open a new row: then it cannot be come back to.
+    pub(crate) fn get(self) -> Option<u16> {
+        (!self.is_full).then_some(self.at)
     }
 }
 
 /// A text in so many columns: a line that wraps would be two rows.
 fn clip_to(text: &str, columns: usize) -> String {
-    use unicode_width::UnicodeWidthChar;
     let mut used = 0;
     let mut clipped = String::new();
     for c in text.chars().map(|c| if c.is_control() { ' ' } else { c }) {
@@ -104,8 +171,6 @@ fn clip_to(text: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use duologue_behaviors::TodoStatus;
-
     use super::*;
 
     fn todo(items: &[(&str, TodoStatus)]) -> Todo {
@@ -133,6 +198,17 @@ mod tests {
         foot.set(todo(&[("a", TodoStatus::Done), ("b", TodoStatus::Open)]));
         let told = foot.end(Paint::plain(), false);
         assert_eq!(told.as_deref(), Some("· todo: 1 of 2 finished\n  ☑ a\n  ☐ b"));
+    }
+
+    #[test]
+    fn the_column_is_where_a_terminal_would_be() {
+        let column = |text: &str| Column::default().after(text, 10);
+        assert_eq!(column("abc").get(), Some(3));
+        assert_eq!(column("0123456789").get(), None, "it waits for the next character");
+        assert_eq!(column("0123456789a").get(), Some(1));
+        assert_eq!(column("abc\nde").get(), Some(2));
+        assert_eq!(column("123456789漢").get(), Some(2), "a wide one does not fit into one column");
+        assert_eq!(column("012345678").after("9a", 10), column("0123456789a"));
     }
 
     #[test]
