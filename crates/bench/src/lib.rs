@@ -1,0 +1,46 @@
+//! τ²-bench in Rust: agents and simulated users that both have tools, in environments whose state
+//! says at the end whether the task was solved.
+//!
+//! The same tasks, tools and rewards as the reference (sierra-research/tau2-bench); its data and
+//! results files are read and written as they are.
+//!
+//! - A [`Domain`] has tools for the agent and the user, databases, rules and [`Task`]s; [`domains`]
+//!   says how one is added. Tools are tables ([`toolkit`]), and so are the shapes of data
+//!   ([`schema`]).
+//! - An [`Environment`] is one conversation's own state of a domain. It shares the domain's
+//!   databases and copies what it writes ([`Value`]).
+//! - A [`Simulation`] is what came of a conversation; [`evaluate`] judges it, and [`Results`] is a
+//!   file of them.
+//! - [`python`] does what the reference's results show of Python: JSON, `repr`, arithmetic.
+
+mod data;
+mod domain;
+pub mod domains;
+mod environment;
+pub mod evaluate;
+mod failure;
+mod message;
+pub mod python;
+pub mod schema;
+pub mod simulation;
+mod task;
+pub mod toolkit;
+mod value;
+pub mod world;
+
+pub use data::{DataDir, DataError, TaskSet, no_assets, read_json, read_text};
+pub use domain::Domain;
+pub use environment::{Environment, Mode, Replay, calls_with_answers};
+pub use failure::{Failure, raise};
+pub use message::{
+    Extra, Message, MultiToolMessage, Requestor, SystemMessage, ToolCall, ToolMessage, Utterance,
+};
+pub use simulation::{Results, Simulation, Termination};
+pub use task::{
+    Action, Assertion, Description, EvaluationCriteria, FunctionCall, InitialState,
+    InitializationData, Instructions, Issue, RewardType, StructuredInstructions, Task,
+    UserScenario,
+};
+pub use toolkit::{Args, Reply, Tool, Toolkit};
+pub use value::{Dict, Key, Value};
+pub use world::{UserDatabase, World};

@@ -1,0 +1,46 @@
+//! Holds the bench against what the reference computed: every golden file, every case.
+//!
+//! `TAU2_DATA_DIR`, `TAU2_GOLDEN_DIR` and `TAU2_RESULTS_DIR` say where data, goldens and recorded
+//! runs are. Without them there is nothing to compare with, and a line says so.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    missing_docs,
+    unreachable_pub
+)]
+
+#[path = "conformance/calls.rs"]
+mod calls;
+#[path = "conformance/hashes.rs"]
+mod hashes;
+#[path = "conformance/schemas.rs"]
+mod schemas;
+#[path = "conformance/support.rs"]
+mod support;
+
+use std::process::ExitCode;
+
+use support::{Check, Goldens};
+
+fn main() -> ExitCode {
+    let goldens = match Goldens::from_env() {
+        Ok(goldens) => goldens,
+        Err(missing) => {
+            println!("conformance: skipped, {missing} is not set");
+            return ExitCode::SUCCESS;
+        }
+    };
+    let checks: [fn(&Goldens) -> Check; 6] = [
+        hashes::gold_hashes,
+        hashes::gold_diffs,
+        hashes::initial_databases,
+        calls::tool_calls,
+        schemas::tool_schemas,
+        schemas::policies,
+    ];
+    let failed = checks.iter().filter(|check| !check(&goldens).report()).count();
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
