@@ -319,7 +319,7 @@ impl Planned {
 fn ask_human(run: &RunState, state: &PlannedState, question: &str) -> Step {
     let id = format!("ask-{}-{}-{}", run.id(), run.turn(), state.iterations);
     let call = ToolCall::new(id, tools::ASK_HUMAN, json!({ "question": question }));
-    Step::Say(own_message(run, state, Part::ToolCall(call)))
+    Step::Say(own_message(run, state, Part::from(call)))
 }
 
 /// A message of the agent's own. Its id comes from where the run stands, not from chance.

@@ -38,16 +38,11 @@ pub(crate) struct Said {
 
 /// One turn of a session: take in a request, or go on with what is there, until an outcome.
 pub(crate) async fn turn(shared: &Arc<Shared>, request: Option<Said>) -> Result<Reply, StoreError> {
-    let cancel = shared.renew_cancel();
-    let agent = match shared.ledger().run(RunId::ROOT) {
-        Some(run) => run.agent.clone(),
-        None => return Err(StoreError::Io("the session has no root run".into())),
-    };
-    let driver = Driver { shared: Arc::clone(shared), run: RunId::ROOT, agent, cancel };
+    let driver = Driver::of_root(shared)?;
     driver.settle_interrupted()?;
     match request {
         Some(said) => {
-            driver.leave_unanswered()?;
+            driver.leave_unanswered("The user did not answer and asked for something else.")?;
             driver.begin(said).await?;
         }
         None if !driver.can_go_on() => return driver.last_reply(),
@@ -55,6 +50,19 @@ pub(crate) async fn turn(shared: &Arc<Shared>, request: Option<Said>) -> Result<
     }
     driver.drive().await?;
     shared.store.flush(&shared.id).await?;
+    driver.last_reply()
+}
+
+/// End a task that waits for answers, as aborted.
+pub(crate) async fn abandon(shared: &Arc<Shared>, reason: String) -> Result<Reply, StoreError> {
+    let driver = Driver::of_root(shared)?;
+    driver.settle_interrupted()?;
+    if driver.can_go_on() {
+        driver.leave_unanswered("The task was given up before this was answered.")?;
+        driver.reopen()?;
+        driver.end(Outcome::Aborted { reason })?;
+        shared.store.flush(&shared.id).await?;
+    }
     driver.last_reply()
 }
 
@@ -75,6 +83,16 @@ enum Progress {
 }
 
 impl Driver {
+    /// The driver of a session's root run, for a new turn.
+    fn of_root(shared: &Arc<Shared>) -> Result<Self, StoreError> {
+        let cancel = shared.renew_cancel();
+        let agent = match shared.ledger().run(RunId::ROOT) {
+            Some(run) => run.agent.clone(),
+            None => return Err(StoreError::Io("the session has no root run".into())),
+        };
+        Ok(Self { shared: Arc::clone(shared), run: RunId::ROOT, agent, cancel })
+    }
+
     /// Decide and do until the turn ends.
     fn drive(&self) -> BoxFuture<'_, Result<Outcome, StoreError>> {
         async move {
@@ -223,21 +241,20 @@ impl Driver {
         Ok(())
     }
 
-    /// A new request while something waited for an answer: whatever waited is passed over.
-    fn leave_unanswered(&self) -> Result<(), StoreError> {
+    /// Something else comes while something waits for an answer: whatever waited is passed over.
+    fn leave_unanswered(&self, why: &str) -> Result<(), StoreError> {
         let waiting: Vec<RunId> = {
             let ledger = self.shared.ledger();
             let open = ledger.runs().filter(|run| run.state.batch().is_some());
             open.map(|run| run.state.id()).collect()
         };
         for run in waiting {
-            let why = "The user did not answer and asked for something else.";
             self.of_run(run).settle_calls(ToolStatus::Skipped, why, |_| true)?;
         }
         // A child does not go on with what it was told before: its parent hears that it was left.
         let mut ledger = self.shared.ledger();
         for (parent, key, child) in ledger.children_at_work() {
-            let outcome = Outcome::Aborted { reason: "the user asked for something else".into() };
+            let outcome = Outcome::Aborted { reason: "it was left unanswered".into() };
             let event = Event::ChildReplied { child, key, outcome, message: None };
             self.shared.append_locked(&mut ledger, parent, event)?;
         }
@@ -281,7 +298,11 @@ impl Driver {
         if !asked {
             let id = CallId::from(format!("budget-{}", ledger.next_seq));
             let inquiry = Inquiry { id, run: owner, kind: InquiryKind::Budget { limit, used } };
-            self.shared.append_locked(&mut ledger, owner, Event::ExternalAction { inquiry })?;
+            self.shared.append_locked(
+                &mut ledger,
+                owner,
+                Event::ExternalAction { inquiry: Box::new(inquiry) },
+            )?;
         }
         let inquiries = ledger.pending().cloned().collect();
         Ok(Some(Outcome::InputRequired { inquiries }))

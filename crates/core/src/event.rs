@@ -112,7 +112,7 @@ pub enum Event {
     ExternalAction {
         /// What.
         #[serde(flatten)]
-        inquiry: Inquiry,
+        inquiry: Box<Inquiry>,
     },
     /// A tool is about to run. Written before it does.
     ToolStarted {

@@ -31,7 +31,7 @@ const MOST_REMINDERS: u32 = 3;
 ///
 /// let expectation = Expectation::of::<Verdict>("grade", "Gives the grade.");
 /// let call = ToolCall::new("c1", "grade", serde_json::json!({"grade": 7}));
-/// let answer = Message::new(Role::Assistant, vec![Part::ToolCall(call)]);
+/// let answer = Message::new(Role::Assistant, vec![Part::from(call)]);
 /// assert_eq!(expectation.read::<Verdict>(Some(&answer)), Ok(Verdict { grade: 7 }));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

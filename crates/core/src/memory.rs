@@ -220,19 +220,19 @@ impl Window {
     }
 }
 
-/// A result as a prompt carries it: long texts are cut, with a note of how to read the rest.
-fn cut(result: &ToolResult, limit: usize) -> ToolResult {
+/// A result as a prompt carries it: the journal's own, or, where it is long, cut, with a note of how to read the rest.
+fn cut(result: &Arc<ToolResult>, limit: usize) -> Arc<ToolResult> {
     // Bytes are at least as many as characters, so a short text needs no counting.
     let bytes: usize = result.content.iter().map(part_bytes).sum();
     if bytes <= limit {
-        return result.clone();
+        return Arc::clone(result);
     }
     let text = result.prompt_text();
     let total = text.chars().count();
     let files = result.content.iter().filter(|part| matches!(part, Part::File { .. })).cloned();
     let mut content: Vec<Part> = Vec::new();
     if total <= limit {
-        return result.clone();
+        return Arc::clone(result);
     }
     let shown: String = text.chars().take(limit).collect();
     content.push(Part::text(format!(
@@ -241,7 +241,12 @@ fn cut(result: &ToolResult, limit: usize) -> ToolResult {
         result.call_id
     )));
     content.extend(files);
-    ToolResult { content, ..result.clone() }
+    Arc::new(ToolResult {
+        call_id: result.call_id.clone(),
+        name: result.name.clone(),
+        status: result.status,
+        content,
+    })
 }
 
 /// How the note begins that stands where a long result was cut.
@@ -299,7 +304,7 @@ mod tests {
                     .iter()
                     .map(|call| Arc::new(ToolResult::text(call, ToolStatus::Ok, "r".repeat(*size))))
                     .collect();
-                let parts = calls.into_iter().map(Part::ToolCall).collect();
+                let parts = calls.into_iter().map(Part::from).collect();
                 window.push_message(Arc::new(Message::new(Role::Assistant, parts)));
                 window.push_results(&results, seq, memory.result_chars);
             }

@@ -1,6 +1,6 @@
 //! Messages: what the parties of a conversation say to each other, in typed parts.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -78,9 +78,9 @@ pub enum Part {
         signature: Option<String>,
     },
     /// A model asks for a tool.
-    ToolCall(ToolCall),
+    ToolCall(Box<ToolCall>),
     /// What a tool answered.
-    ToolResult(ToolResult),
+    ToolResult(Arc<ToolResult>),
     /// A structured value.
     Data {
         /// The value.
@@ -135,6 +135,11 @@ impl ToolCall {
             Value::Object(serde_json::Map::new())
         } else {
             serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+        };
+        // Parsing leaves room for more keys; a call is kept for as long as the conversation.
+        let arguments = match arguments {
+            Value::Object(fields) => Value::Object(fields.into_iter().collect()),
+            other => other,
         };
         Self::new(id, name, arguments)
     }
@@ -252,6 +257,18 @@ impl Part {
     }
 }
 
+impl From<ToolCall> for Part {
+    fn from(call: ToolCall) -> Self {
+        Self::ToolCall(Box::new(call))
+    }
+}
+
+impl From<ToolResult> for Part {
+    fn from(result: ToolResult) -> Self {
+        Self::ToolResult(Arc::new(result))
+    }
+}
+
 impl Message {
     /// A message of one role and parts, with a new id.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
@@ -299,7 +316,7 @@ impl Message {
     /// The tool calls in it, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
-            Part::ToolCall(call) => Some(call),
+            Part::ToolCall(call) => Some(&**call),
             _ => None,
         })
     }
@@ -314,7 +331,7 @@ impl Message {
     /// The tool results in it, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.parts.iter().filter_map(|part| match part {
-            Part::ToolResult(result) => Some(result),
+            Part::ToolResult(result) => Some(&**result),
             _ => None,
         })
     }

@@ -427,8 +427,15 @@ impl Accumulator {
                 let id = call.id.unwrap_or_else(CallId::random);
                 let mut whole = ToolCall::from_json_text(id, call.name, &call.arguments);
                 whole.signature = call.signature;
-                Part::ToolCall(whole)
+                Part::from(whole)
             }));
+        }
+        // What was said is kept for as long as the conversation: without room to grow.
+        parts.shrink_to_fit();
+        for part in &mut parts {
+            if let Part::Text { text } | Part::Reasoning { text, .. } = part {
+                text.shrink_to_fit();
+            }
         }
         let message = Message {
             id: MessageId::random(),

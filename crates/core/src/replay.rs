@@ -47,7 +47,8 @@ fn deciding_run(ledger: &Ledger, entry: &Entry) -> Option<RunId> {
         | Event::FunctionAnswered { .. }
         | Event::ChildStarted { .. }
         | Event::ChildReplied { .. } => true,
-        Event::Note { topic, .. } => topic != "input_refused",
+        // Notes from outside the agent are nobody's decision.
+        Event::Note { topic, .. } => topic != "input_refused" && !topic.starts_with('@'),
         // Other outcomes are the driver's: a cancellation, a failure, a budget, an open question.
         Event::AgentResponseEnd { outcome, .. } => matches!(
             outcome,

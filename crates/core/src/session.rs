@@ -356,6 +356,24 @@ impl Session {
         Ok(())
     }
 
+    /// Write something down that the agent does not read, such as what a protocol has to find
+    /// again. The topic gets an `@` in front, so that nobody takes it for the agent's own note.
+    pub fn note(&self, topic: &str, data: Value) -> Result<(), SessionError> {
+        let topic = format!("@{topic}");
+        self.shared.append(RunId::ROOT, Event::Note { topic, data })?;
+        Ok(())
+    }
+
+    /// Give up a task that waits for answers: what waited is passed over, and the task ends as
+    /// aborted. A turn under way is [cancelled](Self::cancel) instead; a session that waits for
+    /// nothing stays as it is and gives its last reply.
+    pub async fn abandon(&self, reason: impl Into<String>) -> Result<Reply, SessionError> {
+        let guard = Arc::clone(&self.shared.turn).lock_owned().await;
+        let reply = driver::abandon(&self.shared, reason.into()).await;
+        drop(guard);
+        Ok(reply?)
+    }
+
     /// What the session waits for.
     pub fn pending(&self) -> Vec<Inquiry> {
         self.shared.ledger().pending().cloned().collect()

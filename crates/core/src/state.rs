@@ -280,7 +280,7 @@ impl RunState {
                 if let Some(state) = self.batch.as_mut().and_then(|b| b.call_mut(&inquiry.id)) {
                     state.phase = Phase::Asked;
                 }
-                self.pending.push(inquiry.clone());
+                self.pending.push(Inquiry::clone(inquiry));
             }
             Event::ExternalActionResult { id, answer, .. } => self.settled(id, answer),
             Event::ToolStarted { call_id, effect, arguments, .. } => {

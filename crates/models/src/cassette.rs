@@ -156,13 +156,13 @@ fn canonical_message(message: &Message, names: &mut CallNames) -> Value {
             Part::ToolCall(call)
         }
         Part::ToolResult(result) => {
-            let mut result = result.clone();
+            let mut result = duologue_core::ToolResult::clone(result);
             let name = names.of(&result.call_id);
             for part in &mut result.content {
                 rename_in_note(part, &result.call_id, &name);
             }
             result.call_id = name;
-            Part::ToolResult(result)
+            Part::from(result)
         }
         other => other.clone(),
     });

@@ -192,7 +192,7 @@ async fn run(store: Arc<dyn Store>, session: SessionId, steps: u32) {
 fn before() -> [Event; 2] {
     let words = "a thought of some fifty words as a model says it ".repeat(5);
     let call = ToolCall::new("call-1", "read_file", json!({"path": "src/lib.rs"}));
-    let message = Message::new(Role::Assistant, vec![Part::text(words), Part::ToolCall(call)]);
+    let message = Message::new(Role::Assistant, vec![Part::text(words), Part::from(call)]);
     let json = json!({
         "kind": "agent_message",
         "message": message,

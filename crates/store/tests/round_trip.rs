@@ -58,7 +58,7 @@ fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         text().prop_map(Part::text),
         value().prop_map(|value| Part::Data { value }),
-        call().prop_map(Part::ToolCall),
+        call().prop_map(Part::from),
         (text(), prop::option::of(text()))
             .prop_map(|(text, signature)| Part::Reasoning { text, signature }),
     ]
@@ -138,7 +138,7 @@ fn event() -> impl Strategy<Value = Event> {
         (text(), answer(), prop::option::of(text())).prop_map(|(id, answer, by)| {
             Event::ExternalActionResult { id: id.into(), answer, by }
         }),
-        inquiry().prop_map(|inquiry| Event::ExternalAction { inquiry }),
+        inquiry().prop_map(|inquiry| Event::ExternalAction { inquiry: Box::new(inquiry) }),
         (text(), text(), prop::option::of(value())).prop_map(|(id, name, arguments)| {
             Event::ToolStarted {
                 call_id: id.into(),

@@ -215,7 +215,7 @@ mod tests {
 
     fn read(form: Value, has_conclusion: bool) -> Result<Decision, String> {
         let call = ToolCall::new("c", Decision::TOOL, form);
-        let message = Message::new(Role::Assistant, vec![Part::ToolCall(call)]);
+        let message = Message::new(Role::Assistant, vec![Part::from(call)]);
         Decision::read(&Decision::expectation(), Some(&message), has_conclusion)
             .map_err(|error| error.to_string())
     }

@@ -258,7 +258,7 @@ fn question_to_user(run: &RunState, state: &State, question: &str) -> Message {
         RunId(run) => format!("question-{number}-of-{run}"),
     };
     let call = ToolCall::new(id, ASK_HUMAN, json!({"question": question}));
-    Message::new(Role::Assistant, vec![Part::ToolCall(call)])
+    Message::new(Role::Assistant, vec![Part::from(call)])
 }
 
 /// Have H put the answer into the shape that this agent's own caller wants.
@@ -282,7 +282,7 @@ fn last_message(run: &RunState, state: &State, words: &LastWords) -> Message {
     }
     if let (Some(value), Some(expected)) = (shaped, run.expected()) {
         let id = format!("answer-{}-{}", run.id().0, run.turn());
-        parts.push(Part::ToolCall(ToolCall::new(id, &expected.name, value.clone())));
+        parts.push(Part::from(ToolCall::new(id, &expected.name, value.clone())));
     }
     Message::new(Role::Assistant, parts)
 }

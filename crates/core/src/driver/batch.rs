@@ -141,7 +141,7 @@ impl Driver {
             }
         };
         let inquiry = Inquiry { id: call.id.clone(), run: self.run, kind };
-        self.append(Event::ExternalAction { inquiry })?;
+        self.append(Event::ExternalAction { inquiry: Box::new(inquiry) })?;
         Ok(Triage::Written)
     }
 

@@ -36,7 +36,7 @@ async fn text(model: &Scripted, messages: Vec<Message>) -> String {
 fn result(tool: &str, text: &str) -> Message {
     let call = ToolCall::new("c", tool, json!({}));
     let result = ToolResult::text(&call, ToolStatus::Ok, text);
-    Message::new(Role::Tool, vec![Part::ToolResult(result)])
+    Message::new(Role::Tool, vec![Part::from(result)])
 }
 
 #[tokio::test]

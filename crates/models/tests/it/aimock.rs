@@ -168,9 +168,7 @@ async fn every_wire_calls_tools_and_takes_their_results() {
         let results = first
             .message
             .tool_calls()
-            .map(|call| {
-                Part::ToolResult(ToolResult::text(call, ToolStatus::Ok, "the tools worked"))
-            })
+            .map(|call| Part::from(ToolResult::text(call, ToolStatus::Ok, "the tools worked")))
             .collect();
         let mut request =
             conversation(vec![question, first.message, Message::new(Role::Tool, results)]);

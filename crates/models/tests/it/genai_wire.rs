@@ -26,11 +26,11 @@ fn rich_request(seal: &str) -> Request {
     call.signature = Some(format!("{seal}:call-proof"));
     let broken = ToolCall::new("c2", "echo", json!("{\"te"));
     let results = vec![
-        Part::ToolResult(ToolResult {
+        Part::from(ToolResult {
             content: vec![Part::text("a"), file("image/png", FileSource::Base64("AAAA".into()))],
             ..ToolResult::text(&call, ToolStatus::Ok, "")
         }),
-        Part::ToolResult(ToolResult::text(&broken, ToolStatus::Invalid, "not JSON")),
+        Part::from(ToolResult::text(&broken, ToolStatus::Invalid, "not JSON")),
     ];
     let mut request = conversation(vec![
         Message::new(
@@ -44,8 +44,8 @@ fn rich_request(seal: &str) -> Request {
                 signed("another's", "somebody:proof"),
                 Part::Reasoning { text: "unsigned".into(), signature: None },
                 Part::text("Calling."),
-                Part::ToolCall(call),
-                Part::ToolCall(broken),
+                Part::from(call),
+                Part::from(broken),
             ],
         ),
         Message::new(Role::Tool, results),

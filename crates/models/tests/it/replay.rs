@@ -31,8 +31,8 @@ fn after_call(id: &str, result: &str) -> Request {
     let result = ToolResult::text(&call, ToolStatus::Ok, result);
     let mut request = conversation(vec![
         Message::user("echo something"),
-        Message::new(Role::Assistant, vec![Part::text("Sure."), Part::ToolCall(call)]),
-        Message::new(Role::Tool, vec![Part::ToolResult(result)]),
+        Message::new(Role::Assistant, vec![Part::text("Sure."), Part::from(call)]),
+        Message::new(Role::Tool, vec![Part::from(result)]),
     ]);
     request.system = Some("You are terse.\nAlways.".into());
     request.tools =
@@ -229,8 +229,8 @@ fn journal() -> (Journal, Vec<Arc<Message>>) {
             vec![
                 Part::Reasoning { text: "hm".into(), signature: Some("anthropic:p".into()) },
                 Part::text("Looking."),
-                Part::ToolCall(calls[0].clone()),
-                Part::ToolCall(calls[1].clone()),
+                Part::from(calls[0].clone()),
+                Part::from(calls[1].clone()),
             ],
         ),
         Some(StopReason::ToolCalls),
@@ -247,11 +247,11 @@ fn journal() -> (Journal, Vec<Arc<Message>>) {
     journal.add(
         0,
         Event::ExternalAction {
-            inquiry: Inquiry {
+            inquiry: Box::new(Inquiry {
                 id: "c2".into(),
                 run: RunId::ROOT,
                 kind: InquiryKind::Execution { call: calls[1].clone() },
-            },
+            }),
         },
     );
     let steer = Arc::new(Message::user("also this"));
@@ -276,7 +276,7 @@ fn journal() -> (Journal, Vec<Arc<Message>>) {
     journal.ended(&results[1]);
     journal.ended(&results[0]);
     let last = journal.said(0, Message::assistant("Done."), Some(StopReason::Completed));
-    let results = results.map(Part::ToolResult).to_vec();
+    let results = results.map(Part::from).to_vec();
     let tool = Arc::new(Message::new(Role::Tool, results));
     (journal, vec![changed, said, tool, steer, last])
 }
@@ -308,6 +308,7 @@ async fn a_result_that_the_prompt_cuts_is_still_the_same_result() {
     deltas(&model, prompt(&messages[..1])).await.unwrap();
     let mut tool = (*messages[2]).clone();
     let Part::ToolResult(result) = &mut tool.parts[0] else { panic!("no result") };
+    let result = Arc::make_mut(result);
     let note =
         format!("{}\n{} 10 of 50 characters are shown]", "x".repeat(10), duologue_core::CUT_NOTE);
     result.content = vec![Part::text(note)];
@@ -329,7 +330,7 @@ async fn a_run_that_goes_another_way_is_told_where() {
     );
     let mut tool = (*messages[2]).clone();
     let Part::ToolResult(result) = &mut tool.parts[1] else { panic!("no result") };
-    result.status = ToolStatus::Error;
+    Arc::make_mut(result).status = ToolStatus::Error;
     let changed = [&messages[..2], &[Arc::new(tool)], &messages[3..4]].concat();
     let error = deltas(&model, prompt(&changed)).await.unwrap_err();
     assert!(

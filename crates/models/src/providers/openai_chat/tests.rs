@@ -43,8 +43,8 @@ fn a_conversation_with_tools_is_written_as_the_wire_wants_it() {
     let call = ToolCall::new("c1", "echo", json!({"text": "\"a\"\n"}));
     let broken = ToolCall::new("c2", "echo", json!("{\"text\": "));
     let results = vec![
-        Part::ToolResult(ToolResult::text(&call, ToolStatus::Ok, "a")),
-        Part::ToolResult(ToolResult {
+        Part::from(ToolResult::text(&call, ToolStatus::Ok, "a")),
+        Part::from(ToolResult {
             content: vec![
                 Part::data(json!({"n": 1})),
                 file("image/png", FileSource::Base64("AAAA".into())),
@@ -59,8 +59,8 @@ fn a_conversation_with_tools_is_written_as_the_wire_wants_it() {
             vec![
                 Part::Reasoning { text: "hm".into(), signature: None },
                 Part::text("Calling."),
-                Part::ToolCall(call),
-                Part::ToolCall(broken),
+                Part::from(call),
+                Part::from(broken),
             ],
         ),
         Message::new(Role::Tool, results),
