@@ -5,14 +5,21 @@
 //! is still reading. A request whose stream was dropped is forgotten, in the middle of a pass if
 //! need be.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use duologue_core::{Delta, ErrorClass, ModelError, Request, StopReason, Usage};
-use llguidance::Matcher;
 use tokio::sync::mpsc;
 
 use crate::{
     answer::Answer,
+    constraint::Constraint,
     gguf::{Gguf, GgufError},
     grammar::{self, Form, Grammars},
     memory::Memory,
@@ -32,6 +39,25 @@ const PIECE: usize = 128;
 pub(crate) struct Job {
     pub(crate) request: Request,
     pub(crate) reply: Reply,
+    /// Given back when the engine is done with it.
+    pub(crate) ticket: Ticket,
+}
+
+/// Counts a request for as long as it waits or is worked on.
+#[derive(Debug)]
+pub(crate) struct Ticket(Arc<AtomicUsize>);
+
+impl Ticket {
+    pub(crate) fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 type Reply = mpsc::UnboundedSender<Result<Delta, ModelError>>;
@@ -81,10 +107,11 @@ struct Engine {
 /// A request that is worked on.
 struct Running {
     reply: Reply,
+    _ticket: Ticket,
     sequence: Sequence,
     /// Tokens that the network has yet to read.
     unread: Vec<u32>,
-    constraint: Option<Matcher>,
+    constraint: Option<Constraint>,
     sampler: Sampler,
     answer: Answer,
     usage: Usage,
@@ -115,8 +142,7 @@ impl Running {
         self.over = true;
     }
 
-    /// Write a token. Returns whether more may follow.
-    fn write(&mut self, token: u32, tokenizer: &Tokenizer) -> bool {
+    fn write(&mut self, token: u32, tokenizer: &Tokenizer) {
         self.usage.output_tokens += 1;
         self.left = self.left.saturating_sub(1);
         self.unread.push(token);
@@ -125,63 +151,63 @@ impl Running {
         if self.answer.stopped() {
             self.complete(None);
         } else if self.left == 0 {
-            let ended = self.constraint.as_mut().is_some_and(|matcher| {
-                matcher.is_stopped() || matcher.is_accepting().unwrap_or(false)
-            });
-            let limit = (!ended).then(|| self.limit.clone());
+            let whole = self.constraint.as_mut().is_some_and(Constraint::is_whole);
+            let limit = (!whole).then(|| self.limit.clone());
             self.complete(limit);
         }
-        !self.over
     }
 
     /// Choose the next token by its scores, and take what the constraint then forces.
     fn choose(&mut self, scores: &[f32], tokenizer: &Tokenizer) {
+        if let Err(error) = self.try_choose(scores, tokenizer) {
+            self.fail(error);
+        }
+    }
+
+    fn try_choose(&mut self, scores: &[f32], tokenizer: &Tokenizer) -> Result<(), ModelError> {
+        let left = self.left;
         let allowed = match &mut self.constraint {
-            Some(matcher) => match matcher.compute_mask_or_eos() {
-                Ok(mask) => Some(mask),
-                Err(error) => return self.fail(broken_constraint(&error)),
-            },
+            Some(constraint) => Some(constraint.allowed(left)?),
             None => None,
         };
         let scores = scores.get(..tokenizer.len()).unwrap_or(scores);
         let Some(token) = self.sampler.choose(scores, allowed.as_ref()) else {
             let text =
                 "no token of the vocabulary may follow: the model cannot answer in that form";
-            return self.fail(ModelError::new(ErrorClass::Malformed, text));
+            return Err(ModelError::new(ErrorClass::Malformed, text));
         };
         if tokenizer.ends.contains(&token) {
             self.usage.output_tokens += 1;
-            return self.complete(None);
+            self.complete(None);
+            return Ok(());
         }
-        let mut forced = Vec::new();
-        if let Some(matcher) = &mut self.constraint {
-            if let Err(error) = matcher.consume_token(token) {
-                return self.fail(broken_constraint(&error));
+        let tokens = match &mut self.constraint {
+            Some(constraint) => constraint.take(token, left)?,
+            None => vec![token],
+        };
+        // A constraint that lets nothing be written any more has its answer whole.
+        if tokens.is_empty() {
+            self.complete(None);
+        }
+        self.write_all(tokens, tokenizer);
+        if !self.over && self.constraint.as_ref().is_some_and(Constraint::is_over) {
+            self.complete(None);
+        }
+        Ok(())
+    }
+
+    /// Write tokens until they or the answer end.
+    fn write_all(&mut self, tokens: Vec<u32>, tokenizer: &Tokenizer) {
+        for token in tokens {
+            if self.over {
+                return;
             }
-            forced = matcher.consume_ff_tokens();
-        }
-        if !self.write(token, tokenizer) {
-            return;
-        }
-        for token in forced {
             if tokenizer.ends.contains(&token) {
                 return self.complete(None);
             }
-            if !self.write(token, tokenizer) {
-                return;
-            }
-        }
-        if self.constraint.as_ref().is_some_and(Matcher::is_stopped) {
-            self.complete(None);
+            self.write(token, tokenizer);
         }
     }
-}
-
-fn broken_constraint(error: &impl std::fmt::Display) -> ModelError {
-    ModelError::new(
-        ErrorClass::Malformed,
-        format!("the answer's form could not be enforced: {error}"),
-    )
 }
 
 impl Engine {
@@ -213,16 +239,18 @@ impl Engine {
         if job.reply.is_closed() {
             return;
         }
-        match self.prepare(&job) {
+        let reply = job.reply.clone();
+        match self.prepare(job) {
             Ok(running) => self.running.push(running),
             Err(error) => {
-                let _ = job.reply.send(Err(error));
+                let _ = reply.send(Err(error));
             }
         }
     }
 
-    fn prepare(&mut self, job: &Job) -> Result<Running, ModelError> {
-        let request = &job.request;
+    fn prepare(&mut self, job: Job) -> Result<Running, ModelError> {
+        let Job { request, reply, ticket } = job;
+        let request = &request;
         let form = grammar::form(request)?;
         let tokens = self.template.tokens(request, &self.tokenizer)?;
         let room = self.context.saturating_sub(tokens.len());
@@ -256,7 +284,8 @@ impl Engine {
         let sequence = self.recall(&tokens);
         let known = sequence.tokens().len();
         let mut running = Running {
-            reply: job.reply.clone(),
+            reply,
+            _ticket: ticket,
             unread: tokens.get(known..).unwrap_or_default().to_vec(),
             sequence,
             constraint,
@@ -279,13 +308,9 @@ impl Engine {
             running.complete(Some(StopReason::MaxTokens));
         }
         // What the form forces from the start is part of what is read first.
-        if let Some(matcher) = &mut running.constraint {
-            let forced = matcher.consume_ff_tokens();
-            for token in forced {
-                if !running.write(token, &self.tokenizer) {
-                    break;
-                }
-            }
+        if let Some(constraint) = &mut running.constraint {
+            let forced = constraint.begin(running.left);
+            running.write_all(forced, &self.tokenizer);
         }
         Ok(running)
     }
@@ -342,7 +367,7 @@ impl Engine {
         let scores = match self.net.forward(&mut self.space, &mut chunks, &cancelled) {
             Ok(scores) => scores,
             // Nothing was lost: the others are taken up again in the next pass.
-            Err(Interrupted::Cancelled) => return,
+            Err(Interrupted::Cancelled) => return self.settle(),
             Err(Interrupted::File(error)) => {
                 for running in &mut self.running {
                     running.fail(ModelError::new(ErrorClass::BadRequest, error.to_string()));

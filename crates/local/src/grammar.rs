@@ -10,7 +10,11 @@ use llguidance::{
 };
 use serde_json::{Value, json};
 
-use crate::tokenizer::{TokenKind, Tokenizer};
+use crate::{
+    constraint::Constraint,
+    ending::Endings,
+    tokenizer::{TokenKind, Tokenizer},
+};
 
 /// How many prepared grammars are kept.
 const KEPT: usize = 32;
@@ -37,6 +41,7 @@ pub(crate) enum Form {
 /// Prepares constraints for one vocabulary.
 pub(crate) struct Grammars {
     factory: ParserFactory,
+    endings: Arc<Endings>,
     /// Those used lately, ready to be copied.
     prepared: HashMap<String, Matcher>,
 }
@@ -61,17 +66,26 @@ impl Grammars {
                 format!("the model's vocabulary cannot be constrained: {error}"),
             )
         })?;
-        Ok(Self { factory, prepared: HashMap::new() })
+        let endings = Arc::new(Endings::new(tokenizer, width));
+        Ok(Self { factory, endings, prepared: HashMap::new() })
     }
 
-    /// The form that a request asks for, and what enforces it.
-    pub(crate) fn constrain(&mut self, request: &Request) -> Result<Option<Matcher>, ModelError> {
+    /// What holds the answer to the form that a request asks for.
+    pub(crate) fn constrain(
+        &mut self,
+        request: &Request,
+    ) -> Result<Option<Constraint>, ModelError> {
         let Some(grammar) = grammar(request)? else {
             return Ok(None);
         };
-        if let Some(matcher) = self.prepared.get(&grammar) {
-            return Ok(Some(matcher.deep_clone()));
-        }
+        let matcher = match self.prepared.get(&grammar) {
+            Some(matcher) => matcher.deep_clone(),
+            None => self.prepare(grammar)?,
+        };
+        Ok(Some(Constraint::new(matcher, Arc::clone(&self.endings))))
+    }
+
+    fn prepare(&mut self, grammar: String) -> Result<Matcher, ModelError> {
         let parser = self.factory.create_parser(TopLevelGrammar::from_lark(grammar.clone()));
         let matcher = Matcher::new(parser);
         if let Some(error) = matcher.get_error() {
@@ -83,7 +97,7 @@ impl Grammars {
             self.prepared.clear();
         }
         self.prepared.insert(grammar, matcher.deep_clone());
-        Ok(Some(matcher))
+        Ok(matcher)
     }
 }
 
@@ -166,10 +180,10 @@ enum Unknown {
 }
 
 /// A schema with what the grammar needs to know: one way to write white space, so that a small
-/// model cannot fill its answer with it.
+/// model cannot fill its answer with it, and numbers that can be read.
 fn guided(schema: &Value, unknown: Unknown) -> Value {
-    let mut schema = match schema {
-        Value::Object(fields) => fields.clone(),
+    let mut schema = match bounded(schema) {
+        Value::Object(fields) => fields,
         // `true` allows everything.
         _ => serde_json::Map::new(),
     };
@@ -183,6 +197,49 @@ fn guided(schema: &Value, unknown: Unknown) -> Value {
         }),
     );
     Value::Object(schema)
+}
+
+/// The largest whole number that every reader of JSON reads exactly.
+const LARGEST: i64 = (1 << 53) - 1;
+
+/// The same schema with bounds for numbers that have none. Without them a model may write `1e999`
+/// or digits without end, which fits the schema and which no program can read.
+fn bounded(schema: &Value) -> Value {
+    let Value::Object(fields) = schema else {
+        return schema.clone();
+    };
+    let mut fields: serde_json::Map<String, Value> = fields
+        .iter()
+        .map(|(key, value)| {
+            let value = match (key.as_str(), value) {
+                (
+                    "properties" | "patternProperties" | "$defs" | "definitions",
+                    Value::Object(all),
+                ) => all.iter().map(|(name, schema)| (name.clone(), bounded(schema))).collect(),
+                ("items" | "additionalProperties", one) => bounded(one),
+                ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(all)) => {
+                    all.iter().map(bounded).collect()
+                }
+                _ => value.clone(),
+            };
+            (key.clone(), value)
+        })
+        .collect();
+    let is_number = |kind: &Value| kind == "number" || kind == "integer";
+    let numeric = match fields.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(is_number),
+        Some(kind) => is_number(kind),
+        None => false,
+    };
+    if numeric && !fields.contains_key("enum") && !fields.contains_key("const") {
+        if !fields.contains_key("minimum") && !fields.contains_key("exclusiveMinimum") {
+            fields.insert("minimum".to_owned(), json!(-LARGEST));
+        }
+        if !fields.contains_key("maximum") && !fields.contains_key("exclusiveMaximum") {
+            fields.insert("maximum".to_owned(), json!(LARGEST));
+        }
+    }
+    Value::Object(fields)
 }
 
 /// The vocabulary as the grammar library wants it.
@@ -220,5 +277,24 @@ impl TokenizerEnv for Vocabulary {
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
         // Bytes that are no text fall back to the trie, as the library does it.
         self.trie.tokenize_with_greedy_fallback(bytes, |text| self.tokenizer.encode_text(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_get_bounds_where_they_have_none() {
+        let schema = json!({"type": "object", "properties": {
+            "type": {"type": ["number", "null"]}, "age": {"type": "integer", "minimum": 0},
+            "kind": {"enum": [1, 2]}, "all": {"type": "array", "items": {"type": "integer",
+            "exclusiveMinimum": 1, "maximum": 3}}}});
+        let expected = json!({"type": "object", "properties": {
+            "type": {"type": ["number", "null"], "minimum": -LARGEST, "maximum": LARGEST},
+            "age": {"type": "integer", "minimum": 0, "maximum": LARGEST},
+            "kind": {"enum": [1, 2]}, "all": {"type": "array", "items": {"type": "integer",
+            "exclusiveMinimum": 1, "maximum": 3}}}});
+        assert_eq!(bounded(&schema), expected);
     }
 }

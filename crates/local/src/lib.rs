@@ -14,7 +14,8 @@
 //! | `net` | the network: weights, attention, the forward pass, what it remembers of a text |
 //! | `tokenizer` | text to tokens and back |
 //! | `prompt` | a request as the model was taught to read conversations |
-//! | `grammar` | constrained decoding, by `llguidance` |
+//! | `grammar`, `constraint` | constrained decoding, by `llguidance` |
+//! | `ending` | how a constrained answer is brought to its end when room runs out |
 //! | `sample`, `answer` | choosing tokens, and what they mean: text, thoughts, calls |
 //! | `memory` | the prefix cache |
 //! | `engine` | the thread that serves all requests |
@@ -47,6 +48,8 @@
 
 mod answer;
 mod catalogue;
+mod constraint;
+mod ending;
 mod engine;
 mod gguf;
 mod grammar;

@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
 };
 
@@ -14,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     catalogue::{Catalogue, ModelFile, cache_folder, where_is},
-    engine::{self, Job, RETRY},
+    engine::{self, Job, RETRY, Ticket},
 };
 
 /// How a local model runs.
@@ -74,6 +77,7 @@ struct Shared {
     path: PathBuf,
     options: LocalOptions,
     jobs: OnceLock<Result<mpsc::Sender<Job>, String>>,
+    busy: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for LocalModel {
@@ -134,7 +138,8 @@ impl LocalModel {
             .filter_map(Weak::upgrade)
             .find(|model| model.name == name && model.options == options);
         let shared = same.unwrap_or_else(|| {
-            let shared = Arc::new(Shared { name, path, options, jobs: OnceLock::new() });
+            let (jobs, busy) = (OnceLock::new(), Arc::default());
+            let shared = Arc::new(Shared { name, path, options, jobs, busy });
             models.push(Arc::downgrade(&shared));
             shared
         });
@@ -144,6 +149,12 @@ impl LocalModel {
     /// The file that it runs.
     pub fn path(&self) -> &Path {
         &self.shared.path
+    }
+
+    /// How many requests are worked on or wait. One whose stream was dropped counts until the
+    /// engine has let go of it, which it does at once, in the middle of a prompt too.
+    pub fn busy(&self) -> usize {
+        self.shared.busy.load(Ordering::SeqCst)
     }
 }
 
@@ -167,7 +178,8 @@ impl Shared {
 
     fn submit(&self, request: Request) -> Result<Deltas, ModelError> {
         let (reply, deltas) = mpsc::unbounded_channel();
-        match self.jobs()?.try_send(Job { request, reply }) {
+        let ticket = Ticket::new(&self.busy);
+        match self.jobs()?.try_send(Job { request, reply, ticket }) {
             Ok(()) => Ok(deltas),
             Err(mpsc::error::TrySendError::Full(_)) => {
                 let text =

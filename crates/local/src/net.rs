@@ -2,6 +2,8 @@
 
 mod attention;
 mod forward;
+#[cfg(test)]
+mod reference;
 mod sequence;
 
 pub(crate) use forward::{Chunk, Interrupted, Workspace};

@@ -1,6 +1,6 @@
 //! The real model, end to end. Runs where `DUOLOGUE_TEST_MODEL` names a model of the catalogue
-//! (such as `small`) or a GGUF file; a named one is pulled first. Without it every test here says
-//! that it skips and asserts nothing; CI does not set it yet.
+//! (`small`, `default`) or a GGUF file; a named one is pulled first. `cargo xtask test` sets it to
+//! `small` where that can be had. Without it every test here says that it skips and asserts nothing.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,23 +19,36 @@ use std::{
 };
 
 use duologue_core::{
-    Accumulator, Completion, Delta, Message, Model, Options, OutputSchema, Part, Request, Role,
-    StopReason, ToolChoice, ToolResult, ToolSpec, ToolStatus,
+    Accumulator, Completion, Delta, DeltaStream, ErrorClass, Message, Model, Options, OutputSchema,
+    Part, Request, Role, StopReason, ToolChoice, ToolResult, ToolSpec, ToolStatus,
 };
 use duologue_local::{Catalogue, LocalModel, LocalOptions, PullOptions, pull};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
 
-async fn model() -> Option<LocalModel> {
-    let Ok(name) = env::var("DUOLOGUE_TEST_MODEL") else {
+/// The model, for one test at a time: they measure, and each uses all cores.
+struct Turn {
+    model: LocalModel,
+    name: String,
+    _turn: MutexGuard<'static, ()>,
+}
+
+async fn model() -> Option<Turn> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let name = env::var("DUOLOGUE_TEST_MODEL").unwrap_or_default();
+    if name.is_empty() {
         eprintln!("skipped: DUOLOGUE_TEST_MODEL is not set");
         return None;
-    };
+    }
+    let turn = TURN.lock().await;
     let path = match Catalogue::default().get(&name) {
         Some(file) => pull(file, &PullOptions::default(), &|_| ()).await.expect("the model"),
         None => PathBuf::from(&name),
     };
-    Some(LocalModel::from_file("local/test", &path, LocalOptions::default()))
+    let options = LocalOptions { parallel: 8, ..LocalOptions::default() };
+    let model = LocalModel::from_file("local/test", &path, options);
+    Some(Turn { model, name, _turn: turn })
 }
 
 async fn answer(model: &LocalModel, request: Request) -> Completion {
@@ -94,35 +107,51 @@ fn tools() -> Arc<[Arc<ToolSpec>]> {
     .into()
 }
 
-const CHOICES: [(&str, &str, &str); 20] = [
-    ("What is 37*12?", "calculator", "37*12"),
-    ("Compute 1024 divided by 16.", "calculator", "1024/16"),
-    ("How much is 15 plus 27?", "calculator", "15+27"),
-    ("What is (3+4)*5?", "calculator", "(3+4)*5"),
-    ("What's the weather in Paris?", "get_weather", "paris"),
-    ("Is it raining in Tokyo right now?", "get_weather", "tokyo"),
-    ("Tell me the weather in Berlin.", "get_weather", "berlin"),
-    ("How warm is it in Madrid today?", "get_weather", "madrid"),
-    ("Show me what is in notes.txt", "read_file", "notes.txt"),
-    ("Read the file src/main.rs", "read_file", "src/main.rs"),
-    ("Open README.md and read it.", "read_file", "readme.md"),
-    ("What does the file config.toml say?", "read_file", "config.toml"),
-    ("Set a timer for 5 minutes.", "set_timer", "5"),
-    ("Wake me up in 20 minutes.", "set_timer", "20"),
-    ("Ring in 45 minutes please", "set_timer", "45"),
-    ("I need a 10 minute timer.", "set_timer", "10"),
-    ("Tell Anna that I am late.", "send_message", "anna"),
-    ("Send Bob a message: dinner is ready", "send_message", "bob"),
-    ("Write to Carol that the meeting moved.", "send_message", "carol"),
-    ("Let David know that I will call tomorrow.", "send_message", "david"),
+/// Requests, the tool for each, and an argument that it must get. The wording of the prompt was
+/// tuned on other requests: `bench-local choices` has them. Tune it there, never here.
+const CHOICES: [(&str, &str, &str, &str); 20] = [
+    ("What is 48*25?", "calculator", "expression", "48*25"),
+    ("Add 1250 and 375.", "calculator", "expression", "1250+375"),
+    ("How much is 99 minus 45?", "calculator", "expression", "99-45"),
+    ("Divide 144 by 12.", "calculator", "expression", "144/12"),
+    ("What is the weather like in Rome?", "get_weather", "city", "rome"),
+    ("Do I need an umbrella in London today?", "get_weather", "city", "london"),
+    ("How cold is it in Oslo?", "get_weather", "city", "oslo"),
+    ("Will it snow in Vienna?", "get_weather", "city", "vienna"),
+    ("What is written in todo.md?", "read_file", "path", "todo.md"),
+    ("Print the contents of data/report.csv", "read_file", "path", "data/report.csv"),
+    ("Please read docs/setup.md for me.", "read_file", "path", "docs/setup.md"),
+    ("I want to see the file index.html", "read_file", "path", "index.html"),
+    ("Start a 15 minute timer.", "set_timer", "minutes", "15"),
+    ("Remind me in 30 minutes.", "set_timer", "minutes", "30"),
+    ("Let me know when 3 minutes have passed.", "set_timer", "minutes", "3"),
+    ("Timer, 25 minutes!", "set_timer", "minutes", "25"),
+    ("Message Emma that I am on my way.", "send_message", "to", "emma"),
+    ("Tell Frank the package has arrived.", "send_message", "to", "frank"),
+    ("Ask Grace whether she can come.", "send_message", "to", "grace"),
+    ("Send Henry a note saying happy birthday.", "send_message", "to", "henry"),
+];
+
+/// Questions that need no tool.
+const PLAIN: [&str; 10] = [
+    "What is the capital of France?",
+    "Good morning!",
+    "Who wrote Romeo and Juliet?",
+    "What is a compiler?",
+    "Name two planets.",
+    "How do you say thank you in Spanish?",
+    "What colour is the sky?",
+    "Tell me a joke.",
+    "Which animal barks?",
+    "Why do leaves fall in autumn?",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_knows_the_capital_of_france() {
-    let Some(model) = model().await else { return };
+    let Some(Turn { model, .. }) = &model().await else { return };
     let question = "What is the capital of France?";
     for tools in [Arc::default(), tools()] {
-        let done = answer(&model, asking(question, Options::default(), &tools)).await;
+        let done = answer(model, asking(question, Options::default(), &tools)).await;
         assert!(done.message.text().contains("Paris"), "{done:?}");
         assert_eq!(done.stop, Some(StopReason::Completed));
         assert!(done.usage.input_tokens > 10 && done.usage.output_tokens > 0);
@@ -131,53 +160,85 @@ async fn it_knows_the_capital_of_france() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_calculates_with_a_tool_and_says_the_result() {
-    let Some(model) = model().await else { return };
+    let Some(Turn { model, .. }) = &model().await else { return };
     let mut request = asking("what is 37*12?", Options::default(), &tools());
-    let done = answer(&model, request.clone()).await;
+    let done = answer(model, request.clone()).await;
     let call = done.message.tool_calls().next().expect("a call").clone();
     assert_eq!(call.name, "calculator");
-    let result = Part::ToolResult(ToolResult::text(&call, ToolStatus::Ok, "444"));
+    let result = Part::from(ToolResult::text(&call, ToolStatus::Ok, "444"));
     let messages = Arc::make_mut(&mut request.messages);
     messages.push(Arc::new(done.message));
     messages.push(Arc::new(Message::new(Role::Tool, vec![result])));
-    let done = answer(&model, request).await;
+    let done = answer(model, request).await;
     assert!(done.message.text().contains("444"), "{done:?}");
     assert!(done.usage.cached_tokens * 10 > done.usage.input_tokens * 7, "{:?}", done.usage);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn it_chooses_the_right_tool_with_the_right_arguments() {
-    let Some(model) = model().await else { return };
+/// How many of `CHOICES` get the right tool with the right argument.
+async fn right_choices(model: &LocalModel, choice: ToolChoice) -> usize {
     let tools = tools();
-    for choice in [ToolChoice::Required, ToolChoice::Auto] {
-        let mut right = 0;
-        for (text, tool, argument) in CHOICES {
-            let options = Options {
-                tool_choice: choice.clone(),
-                max_tokens: Some(120),
-                ..Options::default()
-            };
-            let done = answer(&model, asking(text, options, &tools)).await;
-            let call = done.message.tool_calls().next();
-            let fits = call.is_some_and(|call| {
-                let arguments = call.arguments.to_string().to_lowercase().replace(' ', "");
-                call.name == tool && arguments.contains(argument)
+    let judged = stream::iter(CHOICES).map(|(text, tool, field, expected)| {
+        let options =
+            Options { tool_choice: choice.clone(), max_tokens: Some(60), ..Options::default() };
+        let request = asking(text, options, &tools);
+        let choice = &choice;
+        async move {
+            let done = answer(model, request).await;
+            let fits = done.message.tool_calls().next().is_some_and(|call| {
+                let given = match &call.arguments[field] {
+                    Value::String(text) => text.to_lowercase().replace(' ', ""),
+                    other => other.to_string(),
+                };
+                let same =
+                    if field == "minutes" { given == expected } else { given.contains(expected) };
+                call.name == tool && same
             });
-            right += usize::from(fits);
             if !fits {
                 eprintln!("{choice:?} wrong: {text} -> {:?}", done.message.parts);
             }
+            usize::from(fits)
         }
-        eprintln!("{choice:?}: {right} of 20");
-        if choice == ToolChoice::Required {
-            assert!(right >= 18, "only {right} of 20 were right");
+    });
+    let right = judged.buffered(4).fold(0, async |sum, right| sum + right).await;
+    eprintln!("{choice:?}: {right} of {}", CHOICES.len());
+    right
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_tool_is_required_it_chooses_the_right_one_with_the_right_arguments() {
+    let Some(Turn { model, .. }) = &model().await else { return };
+    let right = right_choices(model, ToolChoice::Required).await;
+    assert!(right >= 18, "only {right} of 20 were right");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_it_may_also_speak_it_calls_when_a_tool_is_needed_and_only_then() {
+    let Some(Turn { model, name, .. }) = &model().await else { return };
+    let right = right_choices(model, ToolChoice::Auto).await;
+    let tools = tools();
+    let spoken = stream::iter(PLAIN).map(|text| {
+        let options = Options { max_tokens: Some(12), ..Options::default() };
+        let request = asking(text, options, &tools);
+        async move {
+            let done = answer(model, request).await;
+            let spoke = done.message.tool_calls().next().is_none();
+            if !spoke {
+                eprintln!("no tool was needed: {text} -> {:?}", done.message.parts);
+            }
+            usize::from(spoke)
         }
-    }
+    });
+    let spoken = spoken.buffered(4).fold(0, async |sum, spoke| sum + spoke).await;
+    eprintln!("spoke {spoken} of {} times", PLAIN.len());
+    // What the small one can be relied on for is less, and the documentation says so.
+    let (least_right, least_spoken) = if name == "small" { (16, 9) } else { (18, 9) };
+    assert!(right >= least_right, "only {right} of 20 were right");
+    assert!(spoken >= least_spoken, "only {spoken} of 10 were answered without a tool");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn constrained_answers_always_fit_their_schema() {
-    let Some(model) = model().await else { return };
+    let Some(Turn { model, .. }) = &model().await else { return };
     let schemas = [
         json!({"enum": ["continue", "redirect", "terminate"]}),
         json!({"type": "object", "properties": {"route": {"enum": ["search", "write", "ask"]},
@@ -209,12 +270,12 @@ async fn constrained_answers_always_fit_their_schema() {
     let asked = schemas.iter().flat_map(|schema| (0..20).map(move |seed| (schema, seed)));
     let failures: Vec<String> = stream::iter(asked)
         .map(|(schema, seed)| {
-            let model = model.clone();
             async move {
                 let options = Options {
                     temperature: Some(1.0),
                     seed: Some(seed),
-                    max_tokens: Some(400),
+                    // Too few for some texts, which must then be closed in time.
+                    max_tokens: Some(40),
                     output: Some(OutputSchema {
                         name: "answer".into(),
                         schema: Arc::new(schema.clone()),
@@ -222,14 +283,15 @@ async fn constrained_answers_always_fit_their_schema() {
                     ..Options::default()
                 };
                 let text = "Invent an example about the sea.";
-                let done = answer(&model, asking(text, options, &Arc::default())).await;
+                let done = answer(model, asking(text, options, &Arc::default())).await;
                 let text = done.message.text();
                 let fits = serde_json::from_str(&text)
-                    .is_ok_and(|value| jsonschema::is_valid(schema, &value));
+                    .is_ok_and(|value| jsonschema::is_valid(schema, &value))
+                    && done.stop == Some(StopReason::Completed);
                 (!fits).then(|| format!("{schema} got {text:?} ({:?})", done.stop))
             }
         })
-        .buffer_unordered(4)
+        .buffer_unordered(8)
         .filter_map(|failure| async move { failure })
         .collect()
         .await;
@@ -237,39 +299,60 @@ async fn constrained_answers_always_fit_their_schema() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_request_stops_at_once() {
-    let Some(model) = model().await else { return };
+async fn a_cancelled_request_stops_computing_within_300_ms() {
+    let Some(Turn { model, .. }) = &model().await else { return };
     let none: Arc<[Arc<ToolSpec>]> = Arc::default();
     let short = Options { max_tokens: Some(1), ..Options::default() };
-    let mut undisturbed = Duration::ZERO;
-    for _ in 0..4 {
-        let since = Instant::now();
-        answer(&model, asking("Hi", short.clone(), &none)).await;
-        undisturbed = since.elapsed();
-    }
-    // In the middle of a long prompt, and in the middle of an answer.
-    for text in ["word and more ".repeat(1_000), "Count from 1 to 500.".to_owned()] {
+    // Loads the model.
+    let prompt = "word and more ".repeat(1_000);
+    answer(model, asking("Hi", short.clone(), &none)).await;
+    idle(model).await;
+    for round in 0..3 {
+        // Each begins in its own words: nothing of it is known from before.
+        let prompt = format!("{round}: {prompt}");
+        let deltas = model.ask(asking(&prompt, short.clone(), &none));
+        tokio::time::sleep(Duration::from_millis(300 + 150 * round)).await;
+        let took = stopping(model, deltas).await;
+        eprintln!("stopped {took:?} after it was cancelled in the middle of a prompt");
+        assert!(took < Duration::from_millis(300), "{took:?}");
+
+        let text = format!("Count from {round} to 500, one number per line.");
         let mut deltas = model.ask(asking(&text, Options::default(), &none));
-        if text.len() < 100 {
-            let first = deltas.next().await;
-            assert!(matches!(first, Some(Ok(Delta::Text(_)))), "{first:?}");
-        } else {
-            tokio::time::sleep(Duration::from_millis(400)).await;
+        for _ in 0..10 {
+            let delta = deltas.next().await;
+            assert!(matches!(delta, Some(Ok(Delta::Text(_)))), "{delta:?}");
         }
-        drop(deltas);
-        let dropped = Instant::now();
-        // Were the other one still computed, the next answer would have to wait for it.
-        let mut next = model.ask(asking("Hi", short.clone(), &none));
-        while next.next().await.is_some() {}
-        let took = dropped.elapsed();
-        eprintln!("the next answer came after {took:?}, undisturbed after {undisturbed:?}");
-        assert!(took < undisturbed + Duration::from_millis(300), "{took:?}");
+        let took = stopping(model, deltas).await;
+        eprintln!("stopped {took:?} after it was cancelled in the middle of an answer");
+        assert!(took < Duration::from_millis(300), "{took:?}");
+    }
+    // It really was a long prompt, and the engine still works.
+    let most = LocalOptions { context: Some(1_000), ..LocalOptions::default() };
+    let narrow = LocalModel::from_file("local/narrow", model.path(), most);
+    let error = narrow.ask(asking(&prompt, short.clone(), &none)).next().await;
+    assert!(matches!(&error, Some(Err(error)) if error.class == ErrorClass::ContextOverflow));
+    let done = answer(model, asking("Hi", short, &none)).await;
+    assert_eq!(done.usage.output_tokens, 1);
+}
+
+/// Drop a request that is worked on, and see how long the engine still works on it.
+async fn stopping(model: &LocalModel, deltas: DeltaStream) -> Duration {
+    assert_eq!(model.busy(), 1, "it had ended before it was cancelled");
+    let since = Instant::now();
+    drop(deltas);
+    idle(model).await;
+    since.elapsed()
+}
+
+async fn idle(model: &LocalModel) {
+    while model.busy() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_seed_writes_the_same_text_also_beside_others() {
-    let Some(model) = model().await else { return };
+    let Some(Turn { model, .. }) = &model().await else { return };
     let none: Arc<[Arc<ToolSpec>]> = Arc::default();
     let ask = |seed: u64| {
         let options = Options {
@@ -279,8 +362,7 @@ async fn the_same_seed_writes_the_same_text_also_beside_others() {
             ..Options::default()
         };
         let request = asking("Tell a short story about a fox.", options, &none);
-        let model = model.clone();
-        async move { answer(&model, request).await.message.text() }
+        async move { answer(model, request).await.message.text() }
     };
     let alone = ask(7).await;
     let (beside, other, third) = tokio::join!(ask(7), ask(8), ask(9));
