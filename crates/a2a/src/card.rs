@@ -1,0 +1,87 @@
+//! The card of an agent: what it is, what it can do and how it is reached.
+
+use std::collections::HashMap;
+
+use a2a::{
+    AgentCapabilities, AgentCard, AgentInterface, AgentSkill, TRANSPORT_PROTOCOL_GRPC,
+    TRANSPORT_PROTOCOL_HTTP_JSON, TRANSPORT_PROTOCOL_JSONRPC,
+};
+use duologue_core::Agent;
+
+use crate::{Access, v03};
+
+/// Where a server is reached.
+pub(crate) struct Reached<'a> {
+    /// The address of the JSON bindings, without a slash at the end.
+    pub(crate) url: &'a str,
+    /// Host and port of gRPC.
+    pub(crate) grpc: Option<&'a str>,
+}
+
+/// The card of an agent, its skills from its tools.
+pub(crate) fn card_of(
+    agent: &Agent,
+    access: &Access,
+    reached: &Reached<'_>,
+    push: bool,
+) -> AgentCard {
+    let mut faces = vec![
+        AgentInterface::new(reached.url, TRANSPORT_PROTOCOL_JSONRPC),
+        AgentInterface::new(reached.url, TRANSPORT_PROTOCOL_HTTP_JSON),
+    ];
+    if let Some(grpc) = reached.grpc {
+        faces.push(AgentInterface::new(grpc, TRANSPORT_PROTOCOL_GRPC));
+    }
+    let mut old = AgentInterface::new(reached.url, TRANSPORT_PROTOCOL_JSONRPC);
+    v03::VERSION.clone_into(&mut old.protocol_version);
+    faces.push(old);
+    let schemes = access.schemes();
+    let requirements = schemes.iter().map(|(name, _)| HashMap::from([(name.clone(), Vec::new())]));
+    let requirements: Vec<_> = requirements.collect();
+    AgentCard {
+        name: agent.name().to_owned(),
+        description: match agent.description() {
+            "" => format!("The agent {}", agent.name()),
+            text => text.to_owned(),
+        },
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        supported_interfaces: faces,
+        capabilities: AgentCapabilities {
+            streaming: Some(true),
+            push_notifications: Some(push),
+            extensions: None,
+            extended_agent_card: Some(false),
+        },
+        default_input_modes: vec!["text/plain".to_owned(), "application/json".to_owned()],
+        default_output_modes: vec!["text/plain".to_owned(), "application/json".to_owned()],
+        skills: skills_of(agent),
+        provider: None,
+        documentation_url: None,
+        icon_url: None,
+        security_schemes: (!schemes.is_empty()).then(|| schemes.into_iter().collect()),
+        security_requirements: (!requirements.is_empty()).then_some(requirements),
+        signatures: None,
+    }
+}
+
+fn skills_of(agent: &Agent) -> Vec<AgentSkill> {
+    let skill = |id: &str, description: &str, tag: &str| AgentSkill {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        description: description.to_owned(),
+        tags: vec![tag.to_owned()],
+        examples: None,
+        input_modes: None,
+        output_modes: None,
+        security_requirements: None,
+    };
+    let specs = agent.tools().specs();
+    if specs.is_empty() {
+        let text = match agent.description() {
+            "" => "Answers messages",
+            text => text,
+        };
+        return vec![skill(agent.name(), text, "conversation")];
+    }
+    specs.iter().map(|spec| skill(&spec.name, &spec.description, "tool")).collect()
+}

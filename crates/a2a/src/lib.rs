@@ -1,0 +1,39 @@
+//! A2A, the protocol between agents: any agent of ours as a server of it, and any server of it as an
+//! agent of ours.
+//!
+//! ```text
+//!  JSON-RPC ─┐                         ┌─ TaskView (task, updates)
+//! HTTP+JSON ─┼─▶ Service ─▶ Tasks ─▶ Session ─▶ journal ─┤
+//!      gRPC ─┘                         └─ push workers
+//! ```
+//!
+//! - [`Server`] serves an agent. A task **is** a session: its history, status and artifacts are read
+//!   off the journal, and nothing else is kept.
+//! - [`Access`] says who may call; everybody sees only their own tasks.
+//! - [`PushSettings`] says how clients are notified, [`Limits`] how much is done at once.
+//!
+//! The types of the protocol come from the `a2a` crates of its own project; the engine and the
+//! routers are ours.
+
+mod access;
+mod card;
+mod fault;
+mod push;
+mod server;
+mod service;
+mod task;
+mod v03;
+mod wire;
+
+pub use a2a;
+pub use access::{Access, AccessError, Caller};
+pub use push::PushSettings;
+pub use server::{ServeError, Server, Serving};
+pub use service::Limits;
+pub use task::{give_artifact, reply_directly};
+
+/// Choose the one TLS of the whole product, unless somebody has.
+fn install_tls() {
+    // Somebody else having chosen is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

@@ -1,0 +1,201 @@
+//! Where requests go: who calls is asked first, then the path decides.
+
+use std::sync::Arc;
+
+use a2a::{A2AError, AgentCard};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, Request, State},
+    http::{
+        HeaderMap, HeaderValue, Method, StatusCode, Uri,
+        header::{
+            CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LAST_MODIFIED, VARY, WWW_AUTHENTICATE,
+        },
+    },
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{any, get, post},
+};
+use ring::digest::{SHA256, digest};
+use serde_json::json;
+
+use super::{call, grpc, jsonrpc, rest};
+use crate::{Access, Caller, service::Service, v03};
+
+/// How long a card may be kept by who fetched it.
+const CARD_AGE: &str = "public, max-age=300";
+
+/// All that a handler needs.
+#[derive(Clone)]
+struct Shared {
+    service: Service,
+    cards: Arc<Cards>,
+}
+
+/// The card as it is sent.
+struct Cards {
+    /// For clients of today only.
+    new: Sent,
+    /// For those of 0.3 too.
+    both: Sent,
+    /// Since when it is so.
+    since: HeaderValue,
+}
+
+struct Sent {
+    body: Bytes,
+    etag: HeaderValue,
+}
+
+pub(super) fn router(service: Service, access: Access) -> Router {
+    let cards = Arc::new(Cards::new(service.card()));
+    let body_limit = service.limits().body;
+    let grpc = grpc::service(service.clone(), body_limit);
+    let shared = Shared { service, cards };
+    let called = Router::new()
+        .route("/", post(rpc))
+        .route("/extendedAgentCard", get(rest_call))
+        .route("/message:send", any(rest_call))
+        .route("/message:stream", any(rest_call))
+        .route("/tasks", any(rest_call))
+        .route("/tasks/{*rest}", any(rest_call))
+        .route_service("/lf.a2a.v1.A2AService/{method}", grpc)
+        .fallback(unknown)
+        .layer(middleware::from_fn_with_state(Arc::new(access), ask_who))
+        .layer(DefaultBodyLimit::max(body_limit))
+        .with_state(shared.clone());
+    Router::new()
+        .route("/.well-known/agent-card.json", get(card))
+        .route("/.well-known/agent.json", get(card))
+        .with_state(shared)
+        .merge(called)
+}
+
+/// Who calls must be known before anything else happens.
+async fn ask_who(State(access): State<Arc<Access>>, mut request: Request, next: Next) -> Response {
+    match access.caller(request.headers()) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(why) => refused(why, &access),
+    }
+}
+
+fn refused(why: &str, access: &Access) -> Response {
+    let body = json!({ "error": {
+        "code": 401, "status": "UNAUTHENTICATED", "message": why, "details": [],
+    }});
+    let headers = [(CONTENT_TYPE, "application/json".to_owned())];
+    let mut response = (StatusCode::UNAUTHORIZED, headers, body.to_string()).into_response();
+    if let Ok(challenge) = HeaderValue::from_str(&access.challenge()) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+async fn rpc(
+    State(shared): State<Shared>,
+    axum::Extension(caller): axum::Extension<Caller>,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Response {
+    match body {
+        Ok(body) => jsonrpc::answer(&shared.service, caller, &headers, &uri, &body).await,
+        Err(rejection) => {
+            let error = A2AError::invalid_request(too_large(&shared.service));
+            let mut response = jsonrpc::failed(&a2a::JsonRpcId::Null, &error);
+            *response.status_mut() = rejection.status();
+            response
+        }
+    }
+}
+
+async fn rest_call(
+    State(shared): State<Shared>,
+    axum::Extension(caller): axum::Extension<Caller>,
+    method: Method,
+    headers: HeaderMap,
+    uri: Uri,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => {
+            let error = A2AError::invalid_request(too_large(&shared.service));
+            return rest::failed_as(&error, rejection.status());
+        }
+    };
+    match call::version(&headers, &uri) {
+        Ok(call::Version::V1_0) => {}
+        Ok(call::Version::V0_3) => {
+            let message = "This path speaks 1.0; send the header A2A-Version: 1.0 with the request. \
+                           0.3 is spoken over JSON-RPC";
+            let error = A2AError::new(a2a::error_code::VERSION_NOT_SUPPORTED, message);
+            return rest::failed(&error);
+        }
+        Err(error) => return rest::failed(&error),
+    }
+    let call = call::call(&headers, caller);
+    rest::answer(&shared.service, &call, &method, &headers, &uri, &body).await
+}
+
+fn too_large(service: &Service) -> String {
+    format!(
+        "The request is too large or broke off; {} bytes are read at most",
+        service.limits().body
+    )
+}
+
+async fn unknown(uri: Uri) -> Response {
+    let message = format!("There is nothing at {}", uri.path());
+    let body = json!({ "error": {
+        "code": 404, "status": "NOT_FOUND", "message": message, "details": [],
+    }});
+    let headers = [(CONTENT_TYPE, "application/json")];
+    (StatusCode::NOT_FOUND, headers, body.to_string()).into_response()
+}
+
+async fn card(State(shared): State<Shared>, headers: HeaderMap, uri: Uri) -> Response {
+    let is_new = matches!(call::version(&headers, &uri), Ok(call::Version::V1_0));
+    let sent = if is_new { &shared.cards.new } else { &shared.cards.both };
+    let is_known = headers.get(IF_NONE_MATCH).is_some_and(|etag| *etag == sent.etag);
+    let common = [
+        (CACHE_CONTROL, HeaderValue::from_static(CARD_AGE)),
+        (ETAG, sent.etag.clone()),
+        (LAST_MODIFIED, shared.cards.since.clone()),
+        (VARY, HeaderValue::from_static("a2a-version")),
+    ];
+    if is_known {
+        return (StatusCode::NOT_MODIFIED, common).into_response();
+    }
+    let kind = [(CONTENT_TYPE, "application/json")];
+    (common, kind, Body::from(sent.body.clone())).into_response()
+}
+
+impl Cards {
+    fn new(card: &AgentCard) -> Self {
+        let new = serde_json::to_vec(card).unwrap_or_default();
+        let both = serde_json::to_vec(&v03::card(card)).unwrap_or_default();
+        let since = chrono::Utc::now().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        let since = HeaderValue::from_str(&since);
+        Self {
+            new: Sent::new(new),
+            both: Sent::new(both),
+            since: since.unwrap_or_else(|_| HeaderValue::from_static("")),
+        }
+    }
+}
+
+impl Sent {
+    fn new(body: Vec<u8>) -> Self {
+        let hash = digest(&SHA256, &body);
+        let text: String =
+            hash.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        let etag = HeaderValue::from_str(&format!("\"{text}\""));
+        let etag = etag.unwrap_or_else(|_| HeaderValue::from_static("\"card\""));
+        Self { body: body.into(), etag }
+    }
+}

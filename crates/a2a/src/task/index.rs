@@ -1,0 +1,188 @@
+//! Which tasks there are: a few words about each, folded from their journals and kept in memory, so
+//! that a list can be filtered and paged without reading them all.
+
+use std::collections::{BTreeSet, HashMap};
+
+use a2a::{A2AError, TaskState};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+
+use super::view::TaskView;
+use crate::fault;
+
+/// What a list needs to know of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Listed {
+    pub(crate) owner: String,
+    pub(crate) context: String,
+    pub(crate) state: TaskState,
+    /// When it entered that state.
+    pub(crate) at: i64,
+    key: Option<String>,
+}
+
+impl Listed {
+    /// `None` for a session that is no task.
+    pub(crate) fn of(view: &TaskView) -> Option<Self> {
+        let birth = view.birth()?;
+        Some(Self {
+            owner: birth.owner.clone(),
+            context: birth.context.clone(),
+            state: view.state().clone(),
+            at: view.status_at(),
+            key: birth.key.clone(),
+        })
+    }
+}
+
+/// Which tasks to list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    pub(crate) owner: String,
+    pub(crate) context: Option<String>,
+    pub(crate) state: Option<TaskState>,
+    /// Only those that entered their state after this time.
+    pub(crate) after: Option<i64>,
+}
+
+/// A page of a list.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Page {
+    pub(crate) ids: Vec<String>,
+    pub(crate) next: Option<Cursor>,
+    pub(crate) total: usize,
+}
+
+/// The last task of a page: the next page begins behind it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Cursor {
+    at: i64,
+    id: String,
+}
+
+impl Cursor {
+    pub(crate) fn to_token(&self) -> String {
+        BASE64.encode(format!("{}:{}", self.at, self.id))
+    }
+
+    pub(crate) fn from_token(token: &str) -> Result<Self, A2AError> {
+        let read = || {
+            let text = String::from_utf8(BASE64.decode(token).ok()?).ok()?;
+            let (at, id) = text.split_once(':')?;
+            Some(Self { at: at.parse().ok()?, id: id.to_owned() })
+        };
+        read().ok_or_else(|| fault::invalid("pageToken", "it is not one that was given out"))
+    }
+}
+
+/// All tasks of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    tasks: HashMap<String, Listed>,
+    /// By the time of their state, so that a page is cut and not sorted.
+    order: BTreeSet<Cursor>,
+    /// By the client's key.
+    keys: HashMap<(String, String), String>,
+}
+
+impl Index {
+    /// Take in what is known of a task now.
+    pub(crate) fn put(&mut self, id: &str, listed: Listed) {
+        if let Some(old) = self.tasks.get(id) {
+            self.order.remove(&Cursor { at: old.at, id: id.to_owned() });
+        } else if let Some(key) = &listed.key {
+            self.keys.insert((listed.owner.clone(), key.clone()), id.to_owned());
+        }
+        self.order.insert(Cursor { at: listed.at, id: id.to_owned() });
+        self.tasks.insert(id.to_owned(), listed);
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<&Listed> {
+        self.tasks.get(id)
+    }
+
+    /// The task that a client began with this key.
+    pub(crate) fn with_key(&self, owner: &str, key: &str) -> Option<&str> {
+        self.keys.get(&(owner.to_owned(), key.to_owned())).map(String::as_str)
+    }
+
+    /// A page, the last changed first.
+    pub(crate) fn page(&self, filter: &Filter, behind: Option<&Cursor>, size: usize) -> Page {
+        let mut page = Page { ids: Vec::new(), next: None, total: 0 };
+        let mut last = None;
+        let mut is_more = false;
+        for cursor in self.order.iter().rev() {
+            if !self.tasks.get(&cursor.id).is_some_and(|task| filter.fits(task)) {
+                continue;
+            }
+            page.total += 1;
+            if behind.is_some_and(|behind| cursor >= behind) {
+                continue;
+            }
+            if page.ids.len() < size {
+                page.ids.push(cursor.id.clone());
+                last = Some(cursor.clone());
+            } else {
+                is_more = true;
+            }
+        }
+        page.next = last.filter(|_| is_more);
+        page
+    }
+}
+
+impl Filter {
+    fn fits(&self, task: &Listed) -> bool {
+        task.owner == self.owner
+            && self.context.as_ref().is_none_or(|context| *context == task.context)
+            && self.state.as_ref().is_none_or(|state| *state == task.state)
+            && self.after.is_none_or(|after| task.at > after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(owner: &str, context: &str, at: i64) -> Listed {
+        Listed {
+            owner: owner.into(),
+            context: context.into(),
+            state: TaskState::Completed,
+            at,
+            key: None,
+        }
+    }
+
+    #[test]
+    fn pages_follow_each_other_without_gaps_while_tasks_change() {
+        let mut index = Index::default();
+        for n in 0..7 {
+            // Two of each time, so that a page ends between them.
+            index.put(&format!("t{n}"), listed("ada", "c", n / 2));
+        }
+        index.put("other", listed("bob", "c", 100));
+        let filter = Filter { owner: "ada".into(), ..Filter::default() };
+        let first = index.page(&filter, None, 3);
+        assert_eq!(
+            (first.ids.as_slice(), first.total),
+            (&["t6", "t5", "t4"].map(String::from)[..], 7)
+        );
+        // What changes meanwhile moves to the front, and is on no later page.
+        index.put("t1", listed("ada", "c", 50));
+        let token = first.next.unwrap().to_token();
+        let behind = Cursor::from_token(&token).unwrap();
+        let second = index.page(&filter, Some(&behind), 3);
+        assert_eq!(second.ids, ["t3", "t2", "t0"]);
+        assert_eq!(second.next, None);
+    }
+
+    #[test]
+    fn a_token_that_nobody_gave_out_is_an_error() {
+        for token in ["x", "", "bm90LWEtY3Vyc29y"] {
+            assert_eq!(
+                Cursor::from_token(token).unwrap_err().code,
+                a2a::error_code::INVALID_PARAMS
+            );
+        }
+    }
+}

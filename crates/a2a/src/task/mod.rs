@@ -1,0 +1,29 @@
+//! Tasks: sessions of an agent as the protocol sees them.
+//!
+//! ```text
+//! message ──▶ Tasks ──▶ Session (turn) ──▶ journal ──fold──▶ TaskView ──▶ task, updates
+//! ```
+//!
+//! - `view` is what a journal says about a task, and what each entry changes for whoever watches.
+//! - `open` holds the sessions that somebody works on or listens to.
+//! - `follow` is somebody who watches.
+//! - `index` is what lists need.
+//! - `check`, `answer`, `convert` and `state` are between the protocol's words and ours.
+
+mod answer;
+mod check;
+pub(crate) mod convert;
+mod follow;
+mod index;
+mod open;
+pub(crate) mod state;
+mod tasks;
+pub(crate) mod view;
+
+pub(crate) use check::history_length;
+pub(crate) use follow::{Until, Watch};
+pub(crate) use index::{Cursor, Filter};
+pub(crate) use open::Open;
+pub(crate) use tasks::{Begin, TaskSettings, Tasks};
+pub(crate) use view::{Place, TaskView, Update};
+pub use view::{give_artifact, reply_directly};

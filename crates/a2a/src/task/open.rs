@@ -1,0 +1,97 @@
+//! Sessions that somebody works on or listens to. They are held open so long, and taken up again
+//! from the journal when they are needed.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use duologue_core::{
+    Agent, Attendance, Session, SessionError, SessionId, SessionOptions, Store, StoreError,
+};
+use serde_json::Value;
+
+/// How often a session that is just being let go is tried again, and how long it takes between.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A session that is open.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) session: Session,
+}
+
+/// All sessions that are open.
+pub(crate) struct OpenSessions {
+    agent: Agent,
+    store: Arc<dyn Store>,
+    open: Mutex<HashMap<SessionId, Weak<Open>>>,
+    /// One at a time takes up a session that is closed.
+    opening: tokio::sync::Mutex<()>,
+}
+
+impl OpenSessions {
+    pub(crate) fn new(agent: Agent, store: Arc<dyn Store>) -> Self {
+        Self { agent, store, open: Mutex::default(), opening: tokio::sync::Mutex::new(()) }
+    }
+
+    /// Begin a session.
+    pub(crate) fn start(
+        &self,
+        id: &SessionId,
+        metadata: impl IntoIterator<Item = (String, Value)>,
+    ) -> Result<Arc<Open>, SessionError> {
+        let options = SessionOptions {
+            id: Some(id.clone()),
+            metadata: metadata.into_iter().collect(),
+            attendance: Attendance::Attended,
+        };
+        let session = Session::start(&self.agent, Arc::clone(&self.store), options)?;
+        Ok(self.keep(id, session))
+    }
+
+    /// The session if it is open, and otherwise taken up from its journal.
+    pub(crate) async fn open(&self, id: &SessionId) -> Result<Arc<Open>, SessionError> {
+        if let Some(open) = self.find(id) {
+            return Ok(open);
+        }
+        let _one_at_a_time = self.opening.lock().await;
+        let mut tries = 0;
+        loop {
+            if let Some(open) = self.find(id) {
+                return Ok(open);
+            }
+            let options =
+                SessionOptions { attendance: Attendance::Attended, ..SessionOptions::default() };
+            match Session::open(&self.agent, Arc::clone(&self.store), id, options).await {
+                Ok(session) => return Ok(self.keep(id, session)),
+                // Whoever had it last may be about to let it go.
+                Err(SessionError::Store(StoreError::Busy { .. })) if tries < TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn find(&self, id: &SessionId) -> Option<Arc<Open>> {
+        self.lock().get(id).and_then(Weak::upgrade)
+    }
+
+    fn keep(&self, id: &SessionId, session: Session) -> Arc<Open> {
+        let open = Arc::new(Open { session });
+        let mut all = self.lock();
+        // What was let go is cleared away when the map has grown by as much.
+        if all.len() == all.capacity() {
+            all.retain(|_, open| open.strong_count() > 0);
+        }
+        all.insert(id.clone(), Arc::downgrade(&open));
+        open
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Weak<Open>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

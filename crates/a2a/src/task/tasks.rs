@@ -1,0 +1,497 @@
+//! The tasks of one agent: begun, gone on with, listed, cancelled, and found again after a restart.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use a2a::{A2AError, SendMessageRequest, Task};
+use duologue_core::{
+    Agent, ListQuery, Message, Reply, Session, SessionError, SessionId, Store, StoreError,
+    WhenBusy, read_all,
+};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::{
+    answer::answers_in,
+    check::check_send,
+    convert::message_from_wire,
+    follow::Watch,
+    index::{Cursor, Filter, Index, Listed, Page},
+    open::{Open, OpenSessions},
+    state::{is_settled, name_of},
+    view::{BIRTH, Birth, Place, SAID, Said, TaskView},
+};
+use crate::{Caller, fault, push::Pushes};
+
+/// How long a cancelled task may take to end.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
+/// How often a task is told again to stop, in case its turn was only beginning.
+const CANCEL_AGAIN: Duration = Duration::from_millis(200);
+/// How often a message for a task is tried again when the task changed meanwhile.
+const FOLLOW_UP_TRIES: u32 = 5;
+/// How many sessions are read at a time when tasks are looked for.
+const SCAN_PAGE: usize = 500;
+/// Where a client gives a key by which a repeated request is known.
+pub(crate) const KEY: &str = "duologue/idempotencyKey";
+
+/// What the tasks of an agent go by.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskSettings {
+    /// The media types that the agent reads.
+    pub(crate) input_modes: Vec<String>,
+}
+
+/// How a new task is begun.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Begin {
+    /// The id that the client chose, where the protocol's version lets it.
+    pub(crate) id: Option<String>,
+    /// Whether it came through the oldest layer.
+    pub(crate) by_tasks_send: bool,
+}
+
+/// The tasks of one agent. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Tasks(Arc<Inner>);
+
+struct Inner {
+    agent: Agent,
+    store: Arc<dyn Store>,
+    settings: TaskSettings,
+    sessions: OpenSessions,
+    index: Mutex<Index>,
+    pushes: Pushes,
+}
+
+impl Tasks {
+    pub(crate) fn new(
+        agent: Agent,
+        store: Arc<dyn Store>,
+        settings: TaskSettings,
+        pushes: Pushes,
+    ) -> Self {
+        let sessions = OpenSessions::new(agent.clone(), Arc::clone(&store));
+        let index = Mutex::default();
+        Self(Arc::new(Inner { agent, store, settings, sessions, index, pushes }))
+    }
+
+    /// Find the tasks of an earlier process, and go on with those that it left in the middle.
+    pub(crate) async fn recover(&self) -> Result<usize, StoreError> {
+        let mut found = 0;
+        let mut before = None;
+        loop {
+            let query = ListQuery {
+                limit: SCAN_PAGE,
+                before,
+                agent: Some(self.0.agent.name().to_owned()),
+                status: None,
+            };
+            let page = self.0.store.list(query).await?;
+            let Some(last) = page.last() else { return Ok(found) };
+            let oldest = last.updated_at;
+            let is_last = page.len() < SCAN_PAGE;
+            for summary in &page {
+                found += usize::from(self.take_up(&summary.id).await?);
+            }
+            if is_last {
+                return Ok(found);
+            }
+            // Those of the same moment come again rather than being left out, unless a whole page
+            // is of one moment.
+            before = Some(if before == Some(oldest + 1) { oldest } else { oldest + 1 });
+        }
+    }
+
+    async fn take_up(&self, id: &SessionId) -> Result<bool, StoreError> {
+        if self.index().get(id.as_str()).is_some() {
+            return Ok(false);
+        }
+        let first = self.0.store.read(id, 0, 1).await?;
+        if TaskView::of(id.as_str(), &first).context().is_empty() {
+            return Ok(false);
+        }
+        let entries = read_all(&*self.0.store, id).await?;
+        let view = TaskView::of(id.as_str(), &entries);
+        let Some(listed) = Listed::of(&view) else { return Ok(false) };
+        let is_settled = is_settled(&listed.state);
+        self.index().put(id.as_str(), listed);
+        if !is_settled {
+            match self.0.sessions.open(id).await {
+                Ok(open) => {
+                    let session = open.session.clone();
+                    self.run(&open, view.clone(), async move { session.resume().await });
+                }
+                // Another process works on it.
+                Err(error) => tracing::warn!(task = %id, %error, "a task cannot be gone on with"),
+            }
+        }
+        if !view.targets().is_empty() {
+            self.attend_pushes(id, &view).await;
+        }
+        Ok(true)
+    }
+
+    /// Take a message: begin a task with it, or go on with the one that it names. What comes of it
+    /// is to be watched.
+    pub(crate) async fn send(
+        &self,
+        caller: &Caller,
+        mut request: SendMessageRequest,
+        begin: Begin,
+    ) -> Result<Watch, A2AError> {
+        check_send(&mut request, &self.0.settings.input_modes)?;
+        match request.message.task_id.clone() {
+            Some(id) => self.follow_up(caller, &id, &request).await,
+            None => self.begin(caller, &request, begin).await,
+        }
+    }
+
+    async fn begin(
+        &self,
+        caller: &Caller,
+        request: &SendMessageRequest,
+        begin: Begin,
+    ) -> Result<Watch, A2AError> {
+        let message = &request.message;
+        let key = message.metadata.as_ref().and_then(|metadata| metadata.get(KEY)?.as_str());
+        if let Some(key) = key
+            && let Some(known) = self.known_by_key(caller, key)
+        {
+            return self.watch(caller, &known, None).await;
+        }
+        let birth = Birth {
+            context: message.context_id.clone().unwrap_or_else(a2a::new_context_id),
+            owner: caller.as_str().to_owned(),
+            key: key.map(str::to_owned),
+            by_tasks_send: begin.by_tasks_send,
+        };
+        let id = begin.id.map_or_else(SessionId::random, SessionId::from);
+        let open = self
+            .0
+            .sessions
+            .start(&id, [(BIRTH.to_owned(), json!(birth))])
+            .map_err(|error| fault::of_session(&error))?;
+        // Nothing is read back: what the first entry says is known here.
+        let view = TaskView::born(id.as_str(), birth, chrono::Utc::now().timestamp_millis());
+        let mut watch = self.new_watch(Arc::clone(&open), view.clone());
+        let config = request.configuration.as_ref();
+        if let Some(config) = config.and_then(|c| c.task_push_notification_config.as_ref()) {
+            let target = self.0.pushes.target(config)?;
+            self.0.pushes.note(&open.session, &target)?;
+        }
+        let message = message_from_wire(message);
+        let heard = message.id.as_str().to_owned();
+        let session = open.session.clone();
+        let turn = self.run(&open, view, async move { session.reply(message).await });
+        watch = watch.with_turn(turn);
+        self.until_heard(&mut watch, &heard).await?;
+        if !watch.view().targets().is_empty() {
+            self.0.pushes.attend(self, watch.open(), watch.view());
+        }
+        Ok(watch)
+    }
+
+    fn known_by_key(&self, caller: &Caller, key: &str) -> Option<String> {
+        self.index().with_key(caller.as_str(), key).map(str::to_owned)
+    }
+
+    /// Wait until the message is on record and the task at work, so that a client may be told.
+    async fn until_heard(&self, watch: &mut Watch, message: &str) -> Result<(), A2AError> {
+        while watch.view().heard() != Some(message) || is_settled(watch.view().state()) {
+            if watch.view().state().is_terminal() {
+                return Err(fault::is_over(watch.id(), name_of(watch.view().state())));
+            }
+            watch.step().await?;
+        }
+        watch.skip_ready();
+        watch.flush().await
+    }
+
+    async fn follow_up(
+        &self,
+        caller: &Caller,
+        id: &str,
+        request: &SendMessageRequest,
+    ) -> Result<Watch, A2AError> {
+        let wire = &request.message;
+        let mut tries = 0;
+        loop {
+            let (open, view) = self.open(caller, id).await?;
+            if view.state().is_terminal() {
+                return Err(fault::is_over(id, name_of(view.state())));
+            }
+            if wire.context_id.as_ref().is_some_and(|context| context != view.context()) {
+                let wrong = format!("task {id} belongs to another context");
+                return Err(fault::invalid("message.contextId", wrong));
+            }
+            let message = message_from_wire(wire);
+            let heard = message.id.as_str().to_owned();
+            let pending = open.session.pending();
+            let turn = if pending.is_empty() || !is_settled(view.state()) {
+                let session = open.session.clone();
+                let say = async move { session.reply_when_busy(message, WhenBusy::Steer).await };
+                self.run(&open, view.clone(), say)
+            } else {
+                match self.answer(&open.session, wire, &message, caller) {
+                    Ok(()) => {
+                        let session = open.session.clone();
+                        self.run(&open, view.clone(), async move { session.resume().await })
+                    }
+                    // Somebody else was faster: look again at how things stand.
+                    Err(Refused::Changed) if tries < FOLLOW_UP_TRIES => {
+                        tries += 1;
+                        continue;
+                    }
+                    Err(Refused::Changed) => {
+                        return Err(A2AError::internal("The task changes too fast; try again"));
+                    }
+                    Err(Refused::Wrong(error)) => return Err(error),
+                }
+            };
+            let mut watch = self.new_watch(open, view).with_turn(turn);
+            self.until_heard(&mut watch, &heard).await?;
+            return Ok(watch);
+        }
+    }
+
+    fn answer(
+        &self,
+        session: &Session,
+        wire: &a2a::Message,
+        message: &Message,
+        caller: &Caller,
+    ) -> Result<(), Refused> {
+        let answers = answers_in(wire, &session.pending()).map_err(Refused::Wrong)?;
+        if answers.is_empty() {
+            return Err(Refused::Changed);
+        }
+        let ids = answers.iter().map(|(id, _)| id.clone()).collect();
+        let said = Said { message: message.clone(), answers: ids };
+        session.note(SAID, json!(said)).map_err(Refused::of)?;
+        for (id, answer) in answers {
+            let by = Some(caller.as_str().to_owned());
+            session.answer(&id, answer, by).map_err(Refused::of)?;
+        }
+        Ok(())
+    }
+
+    /// Let a turn happen, whoever watches, and keep the index level with it.
+    fn run(
+        &self,
+        open: &Arc<Open>,
+        view: TaskView,
+        turn: impl Future<Output = Result<Reply, SessionError>> + Send + 'static,
+    ) -> JoinHandle<Result<Reply, SessionError>> {
+        let tasks = self.clone();
+        let mut watch = self.new_watch(Arc::clone(open), view);
+        watch.view_mut().forget_past();
+        tokio::spawn(async move {
+            let mut turn = std::pin::pin!(turn);
+            loop {
+                tokio::select! {
+                    step = watch.step() => {
+                        // A turn that cannot be read along is still carried to its end.
+                        if step.is_err() {
+                            return turn.await;
+                        }
+                    }
+                    reply = &mut turn => {
+                        if watch.catch_up().await.is_ok() {
+                            tasks.list(&watch);
+                        }
+                        return reply;
+                    }
+                }
+                tasks.list(&watch);
+                watch.skip_ready();
+            }
+        })
+    }
+
+    fn list(&self, watch: &Watch) {
+        let view = watch.view();
+        let mut index = self.index();
+        let is_known =
+            |known: &Listed| known.at == view.status_at() && known.state == *view.state();
+        if index.get(watch.id()).is_some_and(is_known) {
+            return;
+        }
+        if let Some(listed) = Listed::of(view) {
+            index.put(watch.id(), listed);
+        }
+    }
+
+    fn new_watch(&self, open: Arc<Open>, view: TaskView) -> Watch {
+        Watch::new(open, Arc::clone(&self.0.store), view)
+    }
+
+    /// Watch a task from now on, or from a place of its journal on.
+    pub(crate) async fn watch(
+        &self,
+        caller: &Caller,
+        id: &str,
+        behind: Option<Place>,
+    ) -> Result<Watch, A2AError> {
+        let (open, view) = self.open(caller, id).await?;
+        match behind.filter(|place| place.seq < view.next_seq()) {
+            Some(place) => self.watch_behind(open, place).await,
+            None => Ok(self.new_watch(open, view)),
+        }
+    }
+
+    /// Watch a task as it was at a place, and what came behind it.
+    pub(crate) async fn watch_behind(
+        &self,
+        open: Arc<Open>,
+        place: Place,
+    ) -> Result<Watch, A2AError> {
+        let id = open.session.id().as_str();
+        let entries = self.entries(id).await?;
+        let mut view = TaskView::new(id);
+        let mut rest = Vec::new();
+        for entry in entries.iter().take_while(|entry| entry.seq <= place.seq) {
+            rest = view.fold(entry);
+        }
+        rest.retain(|update| update.place > place);
+        Ok(self.new_watch(open, view).with_ready(rest))
+    }
+
+    /// A task of this caller, open.
+    async fn open(&self, caller: &Caller, id: &str) -> Result<(Arc<Open>, TaskView), A2AError> {
+        // Looked at first, so that nobody opens what they may not see.
+        self.view(caller, id).await?;
+        let open = self
+            .0
+            .sessions
+            .open(&SessionId::from(id))
+            .await
+            .map_err(|error| fault::of_session(&error))?;
+        let view = self.view(caller, id).await?;
+        Ok((open, view))
+    }
+
+    /// A task of this caller as it is now.
+    pub(crate) async fn view(&self, caller: &Caller, id: &str) -> Result<TaskView, A2AError> {
+        let owner = self.index().get(id).map(|listed| listed.owner.clone());
+        if owner.is_some_and(|owner| owner != caller.as_str()) {
+            return Err(fault::not_found(id));
+        }
+        let view = TaskView::of(id, &self.entries(id).await?);
+        match view.birth() {
+            Some(birth) if birth.owner == caller.as_str() => Ok(view),
+            _ => Err(fault::not_found(id)),
+        }
+    }
+
+    async fn entries(&self, id: &str) -> Result<Vec<Arc<duologue_core::Entry>>, A2AError> {
+        match read_all(&*self.0.store, &SessionId::from(id)).await {
+            Ok(entries) => Ok(entries),
+            Err(StoreError::NotFound(_)) => Err(fault::not_found(id)),
+            Err(error) => Err(fault::of_store(&error)),
+        }
+    }
+
+    /// A page of this caller's tasks.
+    pub(crate) fn page(&self, filter: &Filter, behind: Option<&Cursor>, size: usize) -> Page {
+        self.index().page(filter, behind, size)
+    }
+
+    /// Stop a task, with everything that it started.
+    pub(crate) async fn cancel(&self, caller: &Caller, id: &str) -> Result<Task, A2AError> {
+        let (open, view) = self.open(caller, id).await?;
+        if view.state().is_terminal() {
+            return Err(fault::not_cancelable(id, name_of(view.state())));
+        }
+        let mut watch = self.new_watch(Arc::clone(&open), view);
+        if is_settled(watch.view().state()) {
+            let session = open.session.clone();
+            let given_up = async move { session.abandon(CANCELLED).await };
+            drop(self.run(&open, watch.view().clone(), given_up));
+        }
+        let patience = tokio::time::sleep(CANCEL_PATIENCE);
+        tokio::pin!(patience);
+        loop {
+            open.session.cancel(CANCELLED);
+            tokio::select! {
+                update = watch.settled() => {
+                    let update = update?;
+                    if update.ends() {
+                        break;
+                    }
+                    // It came to a question in the same moment.
+                    open.session
+                        .abandon(CANCELLED)
+                        .await
+                        .map_err(|error| fault::of_session(&error))?;
+                }
+                () = tokio::time::sleep(CANCEL_AGAIN) => {}
+                () = &mut patience => break,
+            }
+        }
+        if !matches!(watch.view().state(), a2a::TaskState::Canceled) {
+            let state = name_of(watch.view().state());
+            return Err(fault::not_cancelable(id, state));
+        }
+        Ok(watch.view().task(None, true))
+    }
+
+    pub(crate) async fn attend_pushes(&self, id: &SessionId, view: &TaskView) {
+        match self.0.sessions.open(id).await {
+            Ok(open) => self.0.pushes.attend(self, &open, view),
+            Err(error) => {
+                tracing::warn!(task = %id, %error, "notifications cannot be gone on with");
+            }
+        }
+    }
+
+    /// A task of this caller whose session is to be written to.
+    pub(crate) async fn writable(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(Arc<Open>, TaskView), A2AError> {
+        self.open(caller, id).await
+    }
+
+    /// Wait until what was written to a session survives a crash.
+    pub(crate) async fn flush(&self, session: &Session) -> Result<(), A2AError> {
+        self.0.store.flush(session.id()).await.map_err(|error| fault::of_store(&error))
+    }
+
+    pub(crate) fn pushes(&self) -> &Pushes {
+        &self.0.pushes
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.0.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a task was stopped.
+const CANCELLED: &str = "cancelled by the client";
+
+/// Why an answer was not taken.
+enum Refused {
+    /// The task no longer waits for it.
+    Changed,
+    /// The answer itself is wrong.
+    Wrong(A2AError),
+}
+
+impl Refused {
+    fn of(error: SessionError) -> Self {
+        match error {
+            SessionError::NotPending { .. } => Self::Changed,
+            SessionError::DoesNotFit { .. } => {
+                Self::Wrong(fault::invalid("message.parts", error.to_string()))
+            }
+            other => Self::Wrong(fault::of_session(&other)),
+        }
+    }
+}

@@ -1,0 +1,561 @@
+//! A task as its journal tells it. There is no other record of a task.
+//!
+//! The view folds entries one by one. What an entry changes for somebody who watches comes out as
+//! updates, and because it comes from the journal alone, everybody gets the same in the same order.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use a2a::{
+    Artifact, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState, TaskStatus,
+    TaskStatusUpdateEvent,
+};
+use duologue_core::{
+    Answer, CallId, Entry, Event, HookChange, Inquiry, Message, Outcome, Part, RunId, Step,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    convert::{message_to_wire, parts_to_wire, time_to_wire},
+    state::{is_settled, state_of},
+};
+use crate::push::{Delivered, Target};
+
+/// Where a session's first entry says that it is a task.
+pub(crate) const BIRTH: &str = "a2a";
+/// The topic of what a client said in answer to a question.
+pub(crate) const SAID: &str = "a2a_message";
+/// The topic of where notifications go.
+pub(crate) const TARGET: &str = "a2a_push";
+/// The topic of notifications that were delivered, or given up.
+pub(crate) const DELIVERED: &str = "a2a_delivered";
+/// The topic of a note by which a behaviour gives an artifact before its answer.
+const ARTIFACT: &str = "artifact";
+/// Where an answer says that it is to be given as it is, without a task around it.
+const DIRECT: &str = "a2a_direct";
+/// Where a status says which outcome of ours it is.
+pub(crate) const OUTCOME: &str = "duologue/outcome";
+/// Where a status says what exactly is asked.
+pub(crate) const INQUIRIES: &str = "duologue/inquiries";
+
+/// What the first entry of a task's journal says about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Birth {
+    pub(crate) context: String,
+    /// Who began it and may see it.
+    pub(crate) owner: String,
+    /// The client's key, by which a repeated request is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    /// Whether it came through the oldest layer, which knows no rejection.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) by_tasks_send: bool,
+}
+
+/// What a client said in answer to questions.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Said {
+    pub(crate) message: Message,
+    /// The questions that it answers.
+    pub(crate) answers: Vec<CallId>,
+}
+
+/// A piece of an artifact, as a behaviour gives it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Piece {
+    artifact: Artifact,
+    #[serde(default)]
+    append: bool,
+    #[serde(default)]
+    last_chunk: bool,
+}
+
+/// A step that gives whoever watches the task an artifact, or a piece of one. The answer itself
+/// becomes an artifact without this.
+pub fn give_artifact(artifact: Artifact, append: bool, last_chunk: bool) -> Step {
+    let piece = Piece { artifact, append, last_chunk };
+    let data = serde_json::to_value(piece).unwrap_or(Value::Null);
+    Step::Note { topic: ARTIFACT.to_owned(), data }
+}
+
+/// A step that answers a message with a message: a client that does not stream is not told of a task.
+/// For answers that are whole at once and need no follow-up.
+pub fn reply_directly(mut message: Message) -> Step {
+    message.metadata.insert(DIRECT.to_owned(), Value::Bool(true));
+    Step::Say(message)
+}
+
+/// The place of an update: its entry, and which of the entry's updates it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) seq: u64,
+    pub(crate) part: u32,
+}
+
+impl Place {
+    /// Behind all updates of an entry.
+    const WHOLE: u32 = u32::MAX;
+
+    /// As an event id.
+    pub(crate) fn to_text(self) -> String {
+        if self.part == Self::WHOLE {
+            return self.seq.to_string();
+        }
+        format!("{}.{}", self.seq, self.part)
+    }
+
+    /// From an event id.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text.trim().split_once('.') {
+            Some((seq, part)) => Some(Self { seq: seq.parse().ok()?, part: part.parse().ok()? }),
+            None => Some(Self { seq: text.trim().parse().ok()?, part: Self::WHOLE }),
+        }
+    }
+}
+
+/// Something that changed for whoever watches a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Update {
+    pub(crate) place: Place,
+    pub(crate) response: StreamResponse,
+}
+
+impl Update {
+    /// Whether nothing follows until somebody does something.
+    pub(crate) fn settles(&self) -> bool {
+        match &self.response {
+            StreamResponse::StatusUpdate(update) => is_settled(&update.status.state),
+            StreamResponse::Task(task) => is_settled(&task.status.state),
+            StreamResponse::Message(_) => true,
+            StreamResponse::ArtifactUpdate(_) => false,
+        }
+    }
+
+    /// Whether nothing follows at all.
+    pub(crate) fn ends(&self) -> bool {
+        match &self.response {
+            StreamResponse::StatusUpdate(update) => update.status.state.is_terminal(),
+            StreamResponse::Task(task) => task.status.state.is_terminal(),
+            StreamResponse::Message(_) => true,
+            StreamResponse::ArtifactUpdate(_) => false,
+        }
+    }
+}
+
+/// A task, folded from its journal.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskView {
+    id: String,
+    birth: Option<Birth>,
+    next_seq: u64,
+    state: TaskState,
+    status_message: Option<a2a::Message>,
+    status_at: i64,
+    status_seq: u64,
+    history: Vec<a2a::Message>,
+    artifacts: Vec<Artifact>,
+    /// What the agent said last, which is its answer if the turn ends now.
+    candidate: Option<Arc<Message>>,
+    answers_given: u32,
+    /// The answer, where it is to be given without a task.
+    direct: Option<a2a::Message>,
+    /// Questions whose answers are in the history as the client sent them.
+    answered: HashSet<CallId>,
+    targets: BTreeMap<String, Target>,
+    delivered: BTreeMap<String, Delivered>,
+    was_asked: bool,
+    /// The last thing that the client said, by its id.
+    heard: Option<String>,
+    /// Whether a snapshot may still be wanted.
+    keeps_past: bool,
+}
+
+impl TaskView {
+    pub(crate) fn new(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            birth: None,
+            next_seq: 0,
+            state: TaskState::Submitted,
+            status_message: None,
+            status_at: 0,
+            status_seq: 0,
+            history: Vec::new(),
+            artifacts: Vec::new(),
+            candidate: None,
+            answers_given: 0,
+            direct: None,
+            answered: HashSet::new(),
+            targets: BTreeMap::new(),
+            delivered: BTreeMap::new(),
+            was_asked: false,
+            heard: None,
+            keeps_past: true,
+        }
+    }
+
+    /// The view of a task that was begun a moment ago.
+    pub(crate) fn born(id: &str, birth: Birth, at: i64) -> Self {
+        Self { birth: Some(birth), status_at: at, next_seq: 1, ..Self::new(id) }
+    }
+
+    /// The view of a whole journal.
+    pub(crate) fn of(id: &str, entries: &[Arc<Entry>]) -> Self {
+        let mut view = Self::new(id);
+        for entry in entries {
+            view.fold(entry);
+        }
+        view
+    }
+
+    /// What the first entry says, if the session is a task at all and was asked for something.
+    pub(crate) fn birth(&self) -> Option<&Birth> {
+        self.birth.as_ref().filter(|_| self.was_asked)
+    }
+
+    pub(crate) fn context(&self) -> &str {
+        self.birth.as_ref().map_or("", |birth| birth.context.as_str())
+    }
+
+    pub(crate) fn state(&self) -> &TaskState {
+        &self.state
+    }
+
+    /// The answer, where it is to be given without a task around it.
+    pub(crate) fn direct(&self) -> Option<&a2a::Message> {
+        self.direct.as_ref()
+    }
+
+    pub(crate) fn status_at(&self) -> i64 {
+        self.status_at
+    }
+
+    /// The entry by which it came into its state.
+    pub(crate) fn status_seq(&self) -> u64 {
+        self.status_seq
+    }
+
+    /// The id of what the client said last.
+    pub(crate) fn heard(&self) -> Option<&str> {
+        self.heard.as_deref()
+    }
+
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    pub(crate) fn targets(&self) -> &BTreeMap<String, Target> {
+        &self.targets
+    }
+
+    pub(crate) fn delivered(&self, target: &str) -> Option<&Delivered> {
+        self.delivered.get(target)
+    }
+
+    /// The task as the protocol shows it. `None` shows all of its history.
+    pub(crate) fn task(&self, history: Option<usize>, with_artifacts: bool) -> Task {
+        let shown = history.unwrap_or(usize::MAX).min(self.history.len());
+        let recent = self.history.get(self.history.len() - shown..).unwrap_or_default();
+        Task {
+            id: self.id.clone(),
+            context_id: self.context().to_owned(),
+            status: self.status(),
+            artifacts: (with_artifacts && !self.artifacts.is_empty())
+                .then(|| self.artifacts.clone()),
+            history: (!recent.is_empty()).then(|| recent.to_vec()),
+            metadata: None,
+        }
+    }
+
+    /// The task as an update, at the place that the journal has come to.
+    pub(crate) fn snapshot(&self, history: Option<usize>) -> Update {
+        let place = Place { seq: self.next_seq.saturating_sub(1), part: Place::WHOLE };
+        Update { place, response: StreamResponse::Task(self.task(history, true)) }
+    }
+
+    fn status(&self) -> TaskStatus {
+        TaskStatus {
+            state: self.state.clone(),
+            message: self.status_message.clone(),
+            timestamp: time_to_wire(self.status_at),
+        }
+    }
+
+    /// Take in the next entry; what it changes for whoever watches.
+    pub(crate) fn fold(&mut self, entry: &Entry) -> Vec<Update> {
+        self.next_seq = entry.seq + 1;
+        if entry.run != RunId::ROOT {
+            return Vec::new();
+        }
+        let mut updates = Updates { seq: entry.seq, list: Vec::new() };
+        // A task that is over stays as it is. Only where notifications go may still be noted.
+        if self.state.is_terminal() && !matches!(entry.event, Event::Note { .. }) {
+            return Vec::new();
+        }
+        match &entry.event {
+            Event::SessionStarted { metadata, .. } => {
+                self.birth = metadata
+                    .get(BIRTH)
+                    .and_then(|value| serde_json::from_value(value.clone()).ok());
+                self.status_at = entry.at;
+            }
+            Event::UserRequest { message, .. } => {
+                self.was_asked = true;
+                self.heard = Some(message.id.as_str().to_owned());
+                self.remember_question();
+                self.remember(message);
+            }
+            Event::AgentResponseStart { .. } => {
+                self.remember_question();
+                self.enter(TaskState::Working, None, entry.at, &mut updates);
+            }
+            Event::AgentMessage { message, aside: None, .. } => {
+                self.say_candidate(entry.at, &mut updates);
+                self.candidate = Some(Arc::clone(message));
+                if message.tool_calls().next().is_some() {
+                    self.say_candidate(entry.at, &mut updates);
+                }
+            }
+            Event::HookAnswered { change: HookChange::PostReply { message }, .. } => {
+                self.candidate = Some(Arc::clone(message));
+            }
+            Event::AgentResponseEnd { outcome, .. } => self.end(outcome, entry, &mut updates),
+            Event::ExternalActionResult { id, answer, .. } if !self.answered.remove(id) => {
+                self.remember_question();
+                self.remember(&spoken(answer, entry.seq));
+            }
+            Event::Note { topic, data } => self.noted(topic, data, &mut updates),
+            _ => {}
+        }
+        updates.list
+    }
+
+    fn end(&mut self, outcome: &Outcome, entry: &Entry, updates: &mut Updates) {
+        let candidate = self.candidate.take();
+        let mut words = None;
+        match outcome {
+            Outcome::Completed => {
+                if let Some(message) = candidate
+                    && let parts = parts_to_wire(&message.parts)
+                    && !parts.is_empty()
+                {
+                    if message.metadata.contains_key(DIRECT) {
+                        let mut direct = message_to_wire(&message, &self.id, self.context());
+                        direct.task_id = None;
+                        self.direct = Some(direct);
+                    }
+                    self.answers_given += 1;
+                    let artifact = Artifact {
+                        artifact_id: format!("answer-{}", self.answers_given),
+                        name: Some("answer".to_owned()),
+                        description: None,
+                        parts,
+                        metadata: None,
+                        extensions: None,
+                    };
+                    self.add_artifact(Piece { artifact, append: false, last_chunk: true }, updates);
+                }
+            }
+            Outcome::InputRequired { inquiries } => {
+                words = Some(self.question(inquiries, candidate.as_deref(), entry.seq));
+            }
+            other => {
+                if let Some(message) = candidate {
+                    self.remember(&message);
+                }
+                let reason = match other {
+                    Outcome::Rejected { reason }
+                    | Outcome::Aborted { reason }
+                    | Outcome::Impossible { reason } => reason.clone(),
+                    Outcome::Failed { error, .. } => error.clone(),
+                    other => other.to_string(),
+                };
+                let mut message = self.agent_says(format!("status-{}", entry.seq), reason);
+                // A reader that speaks our language learns which of its own outcomes it is.
+                let ours = serde_json::to_value(other).unwrap_or(Value::Null);
+                message.metadata = Some(HashMap::from([(OUTCOME.to_owned(), ours)]));
+                words = Some(message);
+            }
+        }
+        self.enter(state_of(outcome), words, entry.at, updates);
+    }
+
+    /// What an agent that waits says.
+    fn question(
+        &self,
+        inquiries: &[Inquiry],
+        candidate: Option<&Message>,
+        seq: u64,
+    ) -> a2a::Message {
+        let mut texts: Vec<String> = candidate.map(Message::text).into_iter().collect();
+        texts.retain(|text| !text.is_empty());
+        texts.extend(inquiries.iter().map(|inquiry| inquiry.kind.to_string()));
+        if texts.is_empty() {
+            texts.push("More input is needed.".to_owned());
+        }
+        let mut message = self.agent_says(format!("status-{seq}"), texts.join("\n"));
+        if !inquiries.is_empty() {
+            let exact = serde_json::to_value(inquiries).unwrap_or(Value::Null);
+            message.metadata = Some(HashMap::from([(INQUIRIES.to_owned(), exact)]));
+        }
+        message
+    }
+
+    fn agent_says(&self, id: String, text: String) -> a2a::Message {
+        a2a::Message {
+            message_id: id,
+            context_id: Some(self.context().to_owned()),
+            task_id: Some(self.id.clone()),
+            role: a2a::Role::Agent,
+            parts: vec![a2a::Part::text(text)],
+            metadata: None,
+            extensions: None,
+            reference_task_ids: None,
+        }
+    }
+
+    /// What the agent said on its way is news and history; it was not the answer.
+    fn say_candidate(&mut self, at: i64, updates: &mut Updates) {
+        let Some(message) = self.candidate.take() else { return };
+        let wire = message_to_wire(&message, &self.id, self.context());
+        if wire.parts.is_empty() {
+            return;
+        }
+        self.keep(wire.clone());
+        self.enter(TaskState::Working, Some(wire), at, updates);
+        // It stands in the history already.
+        self.status_message = None;
+    }
+
+    fn noted(&mut self, topic: &str, data: &Value, updates: &mut Updates) {
+        match topic.strip_prefix('@') {
+            Some(SAID) if !self.state.is_terminal() => {
+                if let Ok(said) = serde_json::from_value::<Said>(data.clone()) {
+                    self.answered.extend(said.answers);
+                    self.heard = Some(said.message.id.as_str().to_owned());
+                    self.remember_question();
+                    self.remember(&said.message);
+                }
+            }
+            Some(TARGET) => {
+                if let Ok(mut target) = serde_json::from_value::<Target>(data.clone()) {
+                    target.since = updates.seq;
+                    if target.is_deleted {
+                        self.targets.remove(&target.id);
+                    } else {
+                        self.targets.insert(target.id.clone(), target);
+                    }
+                }
+            }
+            Some(DELIVERED) => {
+                if let Ok(delivered) = serde_json::from_value::<Delivered>(data.clone()) {
+                    self.delivered.insert(delivered.target.clone(), delivered);
+                }
+            }
+            Some(_) => {}
+            None if topic == ARTIFACT && !self.state.is_terminal() => {
+                if let Ok(piece) = serde_json::from_value::<Piece>(data.clone()) {
+                    self.add_artifact(piece, updates);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn add_artifact(&mut self, piece: Piece, updates: &mut Updates) {
+        let Piece { artifact, append, last_chunk } = piece;
+        let known = self.artifacts.iter_mut().find(|a| a.artifact_id == artifact.artifact_id);
+        let appends = append && known.is_some();
+        match known {
+            Some(known) if append => known.parts.extend(artifact.parts.iter().cloned()),
+            Some(known) => *known = artifact.clone(),
+            None => self.artifacts.push(artifact.clone()),
+        }
+        updates.push(StreamResponse::ArtifactUpdate(TaskArtifactUpdateEvent {
+            task_id: self.id.clone(),
+            context_id: self.context().to_owned(),
+            artifact,
+            append: Some(appends),
+            last_chunk: Some(last_chunk),
+            metadata: None,
+        }));
+    }
+
+    fn enter(
+        &mut self,
+        state: TaskState,
+        message: Option<a2a::Message>,
+        at: i64,
+        updates: &mut Updates,
+    ) {
+        self.state = state;
+        self.status_message = message;
+        self.status_at = at;
+        self.status_seq = updates.seq;
+        updates.push(StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
+            task_id: self.id.clone(),
+            context_id: self.context().to_owned(),
+            status: self.status(),
+            metadata: None,
+        }));
+    }
+
+    /// A question that is being answered becomes history.
+    fn remember_question(&mut self) {
+        if is_settled(&self.state)
+            && let Some(message) = self.status_message.take()
+        {
+            self.keep(message);
+        }
+    }
+
+    fn remember(&mut self, message: &Message) {
+        let wire = message_to_wire(message, &self.id, self.context());
+        if !wire.parts.is_empty() {
+            self.keep(wire);
+        }
+    }
+
+    fn keep(&mut self, message: a2a::Message) {
+        if self.keeps_past {
+            self.history.push(message);
+        }
+    }
+
+    /// Forget what only a snapshot needs: whoever watches has it.
+    pub(crate) fn forget_past(&mut self) {
+        self.keeps_past = false;
+        self.history = Vec::new();
+    }
+}
+
+struct Updates {
+    seq: u64,
+    list: Vec<Update>,
+}
+
+impl Updates {
+    fn push(&mut self, response: StreamResponse) {
+        let part = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(Update { place: Place { seq: self.seq, part }, response });
+    }
+}
+
+/// An answer that came another way, as somebody would have said it.
+fn spoken(answer: &Answer, seq: u64) -> Message {
+    let parts = match answer {
+        Answer::Approve => vec![Part::text("approve")],
+        Answer::ApproveAlways => vec![Part::text("always")],
+        Answer::Deny { reason } if reason.is_empty() => vec![Part::text("deny")],
+        Answer::Deny { reason } => vec![Part::text(reason.as_str())],
+        Answer::Edit { arguments } => vec![Part::data(json!({ "arguments": arguments }))],
+        Answer::Result { content, .. } => content.clone(),
+    };
+    let mut message = Message::new(duologue_core::Role::User, parts);
+    // The same journal must always give the same history.
+    message.id = format!("answer-{seq}").as_str().into();
+    message
+}

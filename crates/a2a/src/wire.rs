@@ -1,0 +1,84 @@
+//! Reading requests as the protocol's JSON allows them to be written.
+
+use a2a::A2AError;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::fault;
+
+/// What holds names of somebody else's choice.
+const OPAQUE: [&str; 4] = ["metadata", "data", "params", "header"];
+
+/// A request from its JSON, or what is wrong with it. Fields may be named as JSON names them or as
+/// the protocol's definition does, `contextId` or `context_id`.
+pub(crate) fn request_from<T: DeserializeOwned>(json: Option<Value>) -> Result<T, A2AError> {
+    let mut json = json.unwrap_or_else(|| Value::Object(Map::new()));
+    rename(&mut json);
+    serde_json::from_value(json).map_err(|error| fault::invalid("params", error.to_string()))
+}
+
+fn rename(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if fields.keys().any(|name| name.contains('_')) {
+                let old = std::mem::take(fields);
+                for (name, value) in old {
+                    // A name that is there in both ways counts as JSON spells it.
+                    fields.entry(camel(&name)).or_insert(value);
+                }
+            }
+            for (name, value) in fields.iter_mut() {
+                if !OPAQUE.contains(&name.as_str()) {
+                    rename(value);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(rename),
+        _ => {}
+    }
+}
+
+fn camel(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut is_new_word = false;
+    for c in name.chars() {
+        if c == '_' {
+            is_new_word = true;
+        } else if is_new_word {
+            out.extend(c.to_uppercase());
+            is_new_word = false;
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use a2a::SendMessageRequest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_spellings_of_a_field_are_read_and_foreign_names_are_left_alone() {
+        let request: SendMessageRequest = request_from(Some(json!({
+            "message": {
+                "message_id": "m",
+                "contextId": "c",
+                "role": "ROLE_USER",
+                "parts": [{"data": {"my_key": 1}, "media_type": "application/json"}],
+                "metadata": {"trace_id": "t"},
+            },
+            "configuration": {"history_length": 3},
+        })))
+        .unwrap();
+        assert_eq!(request.message.message_id, "m");
+        assert_eq!(request.configuration.unwrap().history_length, Some(3));
+        let part = &request.message.parts[0];
+        assert_eq!(part.media_type.as_deref(), Some("application/json"));
+        assert_eq!(part.content, a2a::PartContent::Data(json!({"my_key": 1})));
+        assert!(request.message.metadata.unwrap().contains_key("trace_id"));
+    }
+}

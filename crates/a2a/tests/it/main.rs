@@ -1,0 +1,18 @@
+//! The protocol from outside: a real server on a free port, real HTTP, a scripted model.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    unreachable_pub
+)]
+
+mod access;
+mod bindings;
+mod legacy;
+mod push;
+mod restart;
+mod support;
+mod tasks;
