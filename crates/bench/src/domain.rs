@@ -1,8 +1,9 @@
 //! A domain: its tools, databases, rules and tasks.
 
 use crate::{
-    Failure, Task, Toolkit, World,
+    Failure, Mode, Task, Toolkit, World,
     data::no_assets,
+    llm::ToolList,
     world::{Assets, Database, UserDatabase},
 };
 
@@ -32,6 +33,25 @@ pub struct Domain {
 }
 
 impl Domain {
+    /// The tools that an agent is shown; one that works alone holds the user's too.
+    pub fn agent_tools(&self, mode: Mode) -> ToolList {
+        let users = self.user.iter().filter(|_| mode == Mode::Solo);
+        ToolList::new(self.agent.shown().chain(users.flat_map(|kit| kit.shown())))
+    }
+
+    /// The tools that the user of a task is shown. A task that names one that does not exist gives
+    /// its user none.
+    pub fn user_tools(&self, task: &Task) -> ToolList {
+        let Some(kit) = &self.user else { return ToolList::default() };
+        match &task.user_tools {
+            None => ToolList::new(kit.shown()),
+            Some(names) if names.iter().all(|name| kit.shown().any(|t| t.name == name)) => {
+                ToolList::new(kit.shown().filter(|tool| names.iter().any(|n| n == tool.name)))
+            }
+            Some(_) => ToolList::default(),
+        }
+    }
+
     /// A domain with an agent's side only.
     pub fn new(name: impl Into<String>, agent: Toolkit, db: Database, policy: String) -> Self {
         Self {

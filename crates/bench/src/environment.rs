@@ -24,7 +24,7 @@ pub enum Mode {
 pub enum Replay {
     /// It is an error.
     Strict,
-    /// It is counted and the replay goes on.
+    /// It is noted and the replay goes on.
     Lenient,
 }
 
@@ -180,13 +180,13 @@ impl Environment {
 
     /// Sets the state that a task starts from, then replays what was already called.
     ///
-    /// Returns how many recorded answers differ from today's.
+    /// Returns which calls, counted from 0, have a recorded answer that differs from today's.
     pub fn set_state(
         &mut self,
         initial: Option<&InitialState>,
         history: &[Message],
         replay: Replay,
-    ) -> Result<usize, Failure> {
+    ) -> Result<Vec<usize>, Failure> {
         if self.mode == Mode::Solo && history.iter().any(|m| matches!(m, Message::User(_))) {
             return raise("User messages are not allowed in solo mode");
         }
@@ -201,8 +201,8 @@ impl Environment {
         for call in initial.and_then(|s| s.initialization_actions.as_deref()).unwrap_or_default() {
             self.call_function(call)?;
         }
-        let mut differing = 0;
-        for (call, answer) in calls_with_answers(history)? {
+        let mut differing = Vec::new();
+        for (at, (call, answer)) in calls_with_answers(history)?.into_iter().enumerate() {
             // A call of a tool that does not exist changed nothing when it was made.
             if !self.is_replayed(&call.name) {
                 continue;
@@ -220,7 +220,7 @@ impl Environment {
                     answer.content.as_deref().unwrap_or_default()
                 ));
             }
-            differing += 1;
+            differing.push(at);
         }
         self.sync()?;
         Ok(differing)

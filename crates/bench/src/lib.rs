@@ -9,22 +9,32 @@
 //!   ([`schema`]).
 //! - An [`Environment`] is one conversation's own state of a domain. It shares the domain's
 //!   databases and copies what it writes ([`Value`]).
-//! - A [`Simulation`] is what came of a conversation; [`evaluate`] judges it, and [`Results`] is a
-//!   file of them.
+//! - A [`Simulation`] is what came of a conversation; [`evaluate`] judges it, [`Results`] is a file
+//!   of them, [`metrics`] are their scores.
+//! - A [`Participant`] is an agent ([`agents`]) or a simulated user ([`users`]); an
+//!   [`Orchestrator`] passes messages between them and the environment.
 //! - [`python`] does what the reference's results show of Python: JSON, `repr`, arithmetic.
 
+pub mod agents;
+pub mod clock;
 mod data;
 mod domain;
 pub mod domains;
 mod environment;
 pub mod evaluate;
 mod failure;
+pub mod llm;
 mod message;
+pub mod metrics;
+pub mod orchestrator;
+pub mod participant;
 pub mod python;
 pub mod schema;
 pub mod simulation;
 mod task;
+mod text;
 pub mod toolkit;
+pub mod users;
 mod value;
 pub mod world;
 
@@ -35,6 +45,8 @@ pub use failure::{Failure, raise};
 pub use message::{
     Extra, Message, MultiToolMessage, Requestor, SystemMessage, ToolCall, ToolMessage, Utterance,
 };
+pub use orchestrator::{Limits, Orchestrator, Protocol, SimulationError};
+pub use participant::{AgentError, Incoming, Participant, Seat, Seated};
 pub use simulation::{Results, Simulation, Termination};
 pub use task::{
     Action, Assertion, Description, EvaluationCriteria, FunctionCall, InitialState,

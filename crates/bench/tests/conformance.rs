@@ -14,12 +14,19 @@
 
 #[path = "conformance/calls.rs"]
 mod calls;
+#[path = "conformance/conversations.rs"]
+mod conversations;
 #[path = "conformance/hashes.rs"]
 mod hashes;
+#[path = "conformance/rewards.rs"]
+mod rewards;
 #[path = "conformance/schemas.rs"]
 mod schemas;
 #[path = "conformance/support.rs"]
 mod support;
+
+#[path = "conformance/texts.rs"]
+mod texts;
 
 use std::process::ExitCode;
 
@@ -33,13 +40,19 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let checks: [fn(&Goldens) -> Check; 6] = [
+    let checks: [fn(&Goldens) -> Check; 12] = [
         hashes::gold_hashes,
         hashes::gold_diffs,
         hashes::initial_databases,
         calls::tool_calls,
         schemas::tool_schemas,
         schemas::policies,
+        rewards::rewards,
+        conversations::replays,
+        conversations::edges,
+        texts::prompts,
+        texts::tasks,
+        texts::metrics,
     ];
     let failed = checks.iter().filter(|check| !check(&goldens).report()).count();
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

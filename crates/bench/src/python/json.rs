@@ -60,10 +60,21 @@ pub fn sha256(bytes: &[u8]) -> String {
 }
 
 /// Records are the values of sections, which are the values of the database.
+const SECTION_DEPTH: usize = 1;
 const RECORD_DEPTH: usize = 2;
 
 fn write_canonical(value: &Value, depth: usize, out: &mut String) {
     match value {
+        // A section that is shared is as it was loaded: its text serves every environment.
+        Value::Dict(dict) if depth == SECTION_DEPTH && Arc::strong_count(dict) > 1 => {
+            out.push_str(dict.canonical(|dict| {
+                let mut out = String::new();
+                write_entries(&sorted(dict), &mut out, |value, out| {
+                    write_canonical(value, depth + 1, out);
+                });
+                out
+            }));
+        }
         Value::Dict(dict) if depth < RECORD_DEPTH => {
             write_entries(&sorted(dict), out, |value, out| write_canonical(value, depth + 1, out));
         }

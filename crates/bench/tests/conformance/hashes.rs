@@ -165,6 +165,7 @@ fn same_changes(what: &str, before: &Value, after: &Value, golden: &Value) -> Re
 fn changes(place: &str, before: &Value, after: &Value, out: &mut Vec<Value>) {
     let absent = || Value::str("<absent>");
     match (before, after) {
+        _ if before.same(after) => {}
         (Value::Dict(a), Value::Dict(b)) => {
             for (key, old) in a.iter() {
                 let place = format!("{place}/{key}");
@@ -191,7 +192,6 @@ fn changes(place: &str, before: &Value, after: &Value, out: &mut Vec<Value>) {
                 }
             }
         }
-        _ if before.same(after) => {}
         _ => out.push(Value::list([place.into(), before.clone(), after.clone()])),
     }
 }
