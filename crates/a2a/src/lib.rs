@@ -9,6 +9,7 @@
 //!
 //! - [`Server`] serves an agent. A task **is** a session: its history, status and artifacts are read
 //!   off the journal, and nothing else is kept.
+//! - [`Remote`] is another agent, in 1.0 or 0.3; [`Remote::agent`] makes it one of ours.
 //! - [`Access`] says who may call; everybody sees only their own tasks.
 //! - [`PushSettings`] says how clients are notified, [`Limits`] how much is done at once.
 //!
@@ -17,6 +18,7 @@
 
 mod access;
 mod card;
+mod client;
 mod fault;
 mod push;
 mod server;
@@ -27,6 +29,7 @@ mod wire;
 
 pub use a2a;
 pub use access::{Access, AccessError, Caller};
+pub use client::{Credentials, Remote, RemoteError};
 pub use push::PushSettings;
 pub use server::{ServeError, Server, Serving};
 pub use service::Limits;

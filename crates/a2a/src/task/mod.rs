@@ -24,6 +24,6 @@ pub(crate) use check::history_length;
 pub(crate) use follow::{Until, Watch};
 pub(crate) use index::{Cursor, Filter};
 pub(crate) use open::Open;
-pub(crate) use tasks::{Begin, TaskSettings, Tasks};
+pub(crate) use tasks::{Begin, KEY, TaskSettings, Tasks};
 pub(crate) use view::{Place, TaskView, Update};
 pub use view::{give_artifact, reply_directly};

@@ -1,7 +1,7 @@
 //! Which state of the protocol an outcome is, and back.
 
 use a2a::TaskState;
-use duologue_core::{InquiryKind, Outcome};
+use duologue_core::{FailureCause, InquiryKind, Outcome};
 
 /// The state of a task whose turn ended so.
 pub(crate) fn state_of(outcome: &Outcome) -> TaskState {
@@ -22,6 +22,32 @@ pub(crate) fn state_of(outcome: &Outcome) -> TaskState {
         | Outcome::Impossible { .. }
         | Outcome::Stuck { .. }
         | Outcome::LimitReached { .. } => TaskState::Failed,
+    }
+}
+
+/// The outcome that a state of a remote task stands for, with the words that came with it.
+/// `None` while it works or waits.
+pub(crate) fn outcome_of(state: &TaskState, words: &str) -> Option<Outcome> {
+    let words_or = |other: &str| {
+        if words.is_empty() { other.to_owned() } else { words.to_owned() }
+    };
+    match state {
+        TaskState::Completed => Some(Outcome::Completed),
+        TaskState::Canceled => {
+            Some(Outcome::Aborted { reason: words_or("the remote agent's task was cancelled") })
+        }
+        TaskState::Rejected => {
+            Some(Outcome::Rejected { reason: words_or("the remote agent declined the task") })
+        }
+        TaskState::Failed => Some(Outcome::Failed {
+            error: words_or("the remote agent's task failed"),
+            cause: FailureCause::Internal,
+        }),
+        TaskState::Unspecified
+        | TaskState::Submitted
+        | TaskState::Working
+        | TaskState::InputRequired
+        | TaskState::AuthRequired => None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! and a `sessionId`, so that one shape serves both.
 
 mod read;
+mod reply;
 
 use a2a::{
     AgentCard, Artifact, Part, PartContent, Role, SecurityScheme, StreamResponse, Task,
@@ -15,6 +16,7 @@ use serde_json::{Map, Value, json};
 pub(crate) use read::{
     cancel_params, get_params, push_id_params, push_set_params, send_params, tasks_send_params,
 };
+pub(crate) use reply::{parse_task, parse_update};
 
 /// The version as headers and cards spell it.
 pub(crate) const VERSION: &str = "0.3";

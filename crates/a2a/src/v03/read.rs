@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use crate::{fault, wire::request_from};
 
-type Metadata = Option<HashMap<String, Value>>;
+pub(super) type Metadata = Option<HashMap<String, Value>>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OldMessage {
+pub(super) struct OldMessage {
     #[serde(default)]
     message_id: Option<String>,
     role: String,
@@ -34,9 +34,12 @@ struct OldMessage {
 }
 
 #[derive(Deserialize)]
-struct OldPart {
-    #[serde(default, alias = "type")]
+pub(super) struct OldPart {
+    #[serde(default)]
     kind: Option<String>,
+    /// What the ancestors called it.
+    #[serde(default, rename = "type")]
+    old_kind: Option<String>,
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
@@ -224,7 +227,7 @@ impl OldPush {
 }
 
 impl OldMessage {
-    fn message(self) -> Result<Message, A2AError> {
+    pub(super) fn message(self) -> Result<Message, A2AError> {
         let role = match self.role.as_str() {
             "user" => Role::User,
             "agent" => Role::Agent,
@@ -250,9 +253,10 @@ impl OldMessage {
 }
 
 impl OldPart {
-    fn part(self) -> Result<Part, A2AError> {
+    pub(super) fn part(self) -> Result<Part, A2AError> {
         let wrong = |why: &str| fault::invalid("message.parts", why);
-        let (content, file) = match (self.kind.as_deref(), self.text, self.data, self.file) {
+        let kind = self.kind.or(self.old_kind);
+        let (content, file) = match (kind.as_deref(), self.text, self.data, self.file) {
             (Some("text") | None, Some(text), _, _) => (PartContent::Text(text), None),
             (Some("data") | None, _, Some(data), _) => (PartContent::Data(data), None),
             (Some("file") | None, _, _, Some(file)) => match (&file.bytes, &file.uri) {

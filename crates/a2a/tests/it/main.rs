@@ -11,6 +11,7 @@
 
 mod access;
 mod bindings;
+mod client;
 mod legacy;
 mod push;
 mod restart;
