@@ -74,6 +74,8 @@ pub use self::{
 pub struct Planned {
     config: PlannedConfig,
     shapes: Shapes,
+    /// The tools for a task that needs no plan; all, where they are not known.
+    simple: ToolSelection,
 }
 
 impl Default for Planned {
@@ -85,7 +87,7 @@ impl Default for Planned {
 impl Planned {
     /// The behaviour alone. An agent needs the special tools too: see [`builder`](Self::builder).
     pub fn new(config: PlannedConfig) -> Self {
-        Self { config, shapes: Shapes::new() }
+        Self { config, shapes: Shapes::new(&[]), simple: ToolSelection::All }
     }
 
     /// How it is set up.
@@ -99,8 +101,13 @@ impl Planned {
         config: PlannedConfig,
         tools: Toolbox,
     ) -> AgentBuilder {
+        let own: Vec<String> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
         let tools = Self::with_special_tools(&config, tools);
-        Agent::builder(name, Self::new(config)).tools(tools)
+        let shapes = Shapes::new(&own);
+        // A task that needs no plan is not tempted with tools for one.
+        let kept = own.into_iter().chain(tools::FOR_ALL.map(str::to_owned)).collect();
+        let simple = ToolSelection::Only(kept);
+        Agent::builder(name, Self { config, shapes, simple }).tools(tools)
     }
 
     /// A planned agent that learns from its tasks.
@@ -204,7 +211,11 @@ impl Planned {
         if let Some(notice) = &state.notice {
             extra.push(prompt::ephemeral("planned-notice", notice.clone()));
         }
-        Step::Ask(Ask { extra, ..Ask::default() })
+        let tools = match strategy {
+            Strategy::Simple => self.simple.clone(),
+            _ => ToolSelection::All,
+        };
+        Step::Ask(Ask { extra, tools, ..Ask::default() })
     }
 
     fn aside(&self, aside: Aside, state: &PlannedState) -> Step {

@@ -46,10 +46,16 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    pub(crate) fn new() -> Self {
+    /// The shapes for an agent with these tools. Where they are not known, a plan may name any.
+    pub(crate) fn new(tools: &[String]) -> Self {
+        let mut plan = parameters_of::<PlanAnswer>();
+        if !tools.is_empty() {
+            name_tools(&mut plan, tools);
+        }
+        close(&mut plan);
         Self {
             classification: shape::<Classification>(Aside::Classification),
-            plan: shape::<PlanAnswer>(Aside::Plan),
+            plan: OutputSchema { name: Aside::Plan.name().to_owned(), schema: plan.into() },
             validation: shape::<Validation>(Aside::Validation),
             meta: shape::<MetaLook>(Aside::Meta),
         }
@@ -69,6 +75,24 @@ fn shape<A: JsonSchema>(aside: Aside) -> OutputSchema {
     let mut schema = parameters_of::<A>();
     close(&mut schema);
     OutputSchema { name: aside.name().to_owned(), schema: schema.into() }
+}
+
+/// Let a plan's steps name these tools, or none.
+fn name_tools(schema: &mut Value, tools: &[String]) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::Object(tool)) =
+                fields.get_mut("properties").and_then(|properties| properties.get_mut("tool"))
+            {
+                let names: Vec<&str> =
+                    tools.iter().map(String::as_str).chain(std::iter::once("")).collect();
+                tool.insert("enum".into(), names.into());
+            }
+            fields.values_mut().for_each(|value| name_tools(value, tools));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| name_tools(item, tools)),
+        _ => {}
+    }
 }
 
 /// Ask for every field and no other, which is what providers need to hold a model to a shape. The
@@ -113,7 +137,7 @@ mod tests {
 
     #[test]
     fn shapes_ask_for_every_field_and_no_other() {
-        let schema = Shapes::new().of(Aside::Plan).schema.clone();
+        let schema = Shapes::new(&["read".to_owned()]).of(Aside::Plan).schema.clone();
         assert_eq!(schema["required"], json!(["reasoning", "steps"]));
         assert_eq!(schema["additionalProperties"], false);
         let step = &schema["properties"]["steps"]["items"];

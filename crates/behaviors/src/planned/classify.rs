@@ -31,15 +31,15 @@ pub fn indicator(task: &str) -> Option<&'static str> {
 /// What a model says about a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Classification {
-    /// Whether one or two direct actions, or a plain answer, are enough.
+    /// What the task takes, in one sentence.
+    #[serde(default)]
+    pub reasoning: String,
+    /// Whether a plain answer or one single action is enough.
     pub is_simple_task: bool,
     /// How many parts depend on each other.
     pub complexity: Complexity,
     /// Whether each action must be reasoned about before it is taken, as when debugging.
     pub needs_explicit_reasoning: bool,
-    /// Why, in one sentence.
-    #[serde(default)]
-    pub reasoning: String,
 }
 
 /// How hard a task is.

@@ -10,6 +10,7 @@ use super::{
     lessons::Lesson,
     state::{Misfit, PlannedState},
     stuck::Sign,
+    todo::TodoStatus,
     tools::{ASK_HUMAN, TODO_MANAGER, VALIDATOR},
     tried::clip,
     validation::Validation,
@@ -64,6 +65,13 @@ pub(crate) fn live(state: &PlannedState) -> Option<Arc<Message>> {
     if !state.todo.items.is_empty() {
         text.push_str(&state.todo.to_text());
     }
+    if let Some(item) = state.todo.items.iter().find(|item| item.status == TodoStatus::Open) {
+        let _ = write!(text, "\nNext: {}", item.title);
+        let step = state.plan.steps.iter().find(|step| item.step.as_ref() == Some(&step.id));
+        if let Some(tool) = step.and_then(|step| step.tool.as_ref()) {
+            let _ = write!(text, " (with {tool})");
+        }
+    }
     if let Some(validation) = &state.validation {
         let _ = write!(text, "\n\nLast check: not complete. {}", validation.reasoning);
         for suggestion in &validation.suggestions {
@@ -106,8 +114,9 @@ fn classification(state: &PlannedState) -> String {
 fn plan(state: &PlannedState) -> String {
     let task = state.task_text();
     let mut text = format!(
-        "Make a plan for what is still to be done. Few steps, each of which can be checked. Do \
-         not work on it yet.\nTask: {task}"
+        "Make a plan for what is still to be done. Few steps, each of which can be checked; say \
+         in words what each does, and name the tool that does it. Do not work on it yet.\n\
+         Task: {task}"
     );
     if let Some((_, detail)) = state.due_plan.as_ref().filter(|(_, detail)| !detail.is_empty()) {
         let _ = write!(text, "\n\nWhy a plan is made now: {detail}");

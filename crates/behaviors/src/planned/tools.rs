@@ -21,6 +21,9 @@ pub(crate) const DONE: &str = "done";
 pub(crate) const ASK_HUMAN: &str = "ask_human";
 pub(crate) const HUMAN_INPUT: &str = "human_input";
 
+/// The special tools that are of use without a plan.
+pub(crate) const FOR_ALL: [&str; 4] = [REQUIRE_PLANNING, ASK_HUMAN, HUMAN_INPUT, DONE];
+
 /// A call of a special tool that the behaviour answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Special {

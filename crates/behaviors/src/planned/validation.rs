@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 /// What a look at the work found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
+    /// What was asked for, which results show that it is done, and what is missing.
+    pub reasoning: String,
     /// Whether everything that was asked for is done, as the results show it.
     pub is_complete: bool,
-    /// What shows it, or what is missing.
-    pub reasoning: String,
     /// What to do next, if it is not complete.
     #[serde(default)]
     pub suggestions: Vec<String>,
