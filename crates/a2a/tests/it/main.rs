@@ -12,6 +12,7 @@
 mod access;
 mod bindings;
 mod client;
+mod foreign;
 mod legacy;
 mod push;
 mod restart;
