@@ -26,6 +26,7 @@
 use crate::{DataDir, DataError, Domain, TaskSet};
 
 mod airline;
+mod bike_shop;
 mod common;
 mod mock;
 mod retail;
@@ -44,12 +45,20 @@ pub struct DomainEntry {
 
 /// All domains.
 pub static DOMAINS: &[DomainEntry] = &[
+    DomainEntry { name: "bike_shop", load: bike_shop::load, tasks: bike_shop::tasks },
     DomainEntry { name: "mock", load: mock::load, tasks: mock::tasks },
     DomainEntry { name: "airline", load: airline::load, tasks: airline::tasks },
     DomainEntry { name: "retail", load: retail::load, tasks: retail::tasks },
     DomainEntry { name: "telecom", load: telecom::load, tasks: telecom::tasks },
     DomainEntry { name: "telecom-workflow", load: telecom::load_workflow, tasks: telecom::tasks },
 ];
+
+impl DomainEntry {
+    /// Whether it is part of the program and takes no data directory.
+    pub fn is_embedded(&self) -> bool {
+        self.name == "bike_shop"
+    }
+}
 
 /// A domain by name.
 pub fn find(name: &str) -> Result<&'static DomainEntry, DataError> {

@@ -5,10 +5,14 @@
 
 mod checks;
 mod judge;
+mod llm_judge;
+mod remarks;
 
 use std::sync::Arc;
 
 pub use judge::{Judge, JudgeError, Verdict};
+pub use llm_judge::LlmJudge;
+pub use remarks::{KEY as REMARKS, suspicions};
 
 use crate::{
     Domain, Environment, EvaluationCriteria, Failure, InitialState, Message, Mode, Replay,

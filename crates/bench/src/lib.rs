@@ -13,9 +13,12 @@
 //!   of them, [`metrics`] are their scores.
 //! - A [`Participant`] is an agent ([`agents`]) or a simulated user ([`users`]); an
 //!   [`Orchestrator`] passes messages between them and the environment.
+//! - A [`Registry`] knows agents, users and domains by name; [`run`] runs a plan of many
+//!   simulations. Any Duologue agent takes part by way of a [`SessionSeat`].
 //! - [`python`] does what the reference's results show of Python: JSON, `repr`, arithmetic.
 
 pub mod agents;
+pub mod baselines;
 pub mod clock;
 mod data;
 mod domain;
@@ -29,7 +32,10 @@ pub mod metrics;
 pub mod orchestrator;
 pub mod participant;
 pub mod python;
+pub mod registry;
+pub mod run;
 pub mod schema;
+mod session_seat;
 pub mod simulation;
 mod task;
 mod text;
@@ -47,6 +53,8 @@ pub use message::{
 };
 pub use orchestrator::{Limits, Orchestrator, Protocol, SimulationError};
 pub use participant::{AgentError, Incoming, Participant, Seat, Seated};
+pub use registry::Registry;
+pub use session_seat::{SessionSeat, external_tools};
 pub use simulation::{Results, Simulation, Termination};
 pub use task::{
     Action, Assertion, Description, EvaluationCriteria, FunctionCall, InitialState,
