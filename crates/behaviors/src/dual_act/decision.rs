@@ -134,10 +134,10 @@ impl Decision {
 /// and what belongs together is checked here.
 #[derive(Deserialize, JsonSchema)]
 struct Form {
+    /// What is there, what is missing, and so what happens next; one or two sentences.
+    reasoning: String,
     /// What happens next.
     action: Action,
-    /// Why, in one or two sentences.
-    reasoning: String,
     /// For continue and redirect: what the worker does next.
     #[serde(default)]
     instruction: Option<String>,
@@ -257,7 +257,7 @@ mod tests {
     fn the_schema_is_one_flat_object_as_providers_want_it() {
         let schema = Decision::expectation().schema;
         assert_eq!(schema["type"], "object");
-        assert_eq!(schema["required"], json!(["action", "reasoning"]));
+        assert_eq!(schema["required"], json!(["reasoning", "action"]));
         let actions = json!(["continue", "redirect", "terminate", "ask_human", "impossible"]);
         assert_eq!(schema["properties"]["action"]["enum"], actions);
         assert!(schema.get("oneOf").is_none());

@@ -153,6 +153,12 @@ impl HrLoop {
             text.push_str(&format!("\n\n{news}"));
         }
         let (loops, most) = (state.loops, self.max_loops);
+        if loops == 0 {
+            text.push_str(
+                "\n\nNothing was done yet. If anything has to be done or looked up, continue and \
+                 tell the worker what. Terminate only if you can give the whole answer by yourself.",
+            );
+        }
         text.push_str(&format!(
             "\n\nThe worker has worked {loops} of at most {most} times. Decide by calling {}.",
             Decision::TOOL

@@ -182,14 +182,24 @@ impl Driver {
                 parts.tools.specs().iter().filter(wanted).cloned().collect()
             }
         };
-        let tools = match ledger.run(self.run).and_then(|run| run.state.answer_tool()) {
-            // What is asked on the side is not the answer to the request.
-            Some(answer) if ask.aside.is_none() => with_answer(&tools, answer),
-            _ => tools,
+        let answer = ledger.run(self.run).and_then(|run| run.state.answer_tool());
+        // What is asked on the side is not the answer to the request.
+        let answer = answer.filter(|_| ask.aside.is_none());
+        let tools = match answer {
+            Some(answer) => with_answer(&tools, answer),
+            None => tools,
         };
         let mut options = parts.options.clone();
         if ask.tool_choice != ToolChoice::Auto {
             options.tool_choice = ask.tool_choice.clone();
+        }
+        // Where nothing else can be done, prose first would only be a detour. Models that are told
+        // to think must not be forced: providers refuse that.
+        if let (Some(answer), [_]) = (answer, &*tools)
+            && options.tool_choice == ToolChoice::Auto
+            && options.reasoning_effort.is_none()
+        {
+            options.tool_choice = ToolChoice::One(answer.name.clone());
         }
         if ask.output.is_some() {
             options.output.clone_from(&ask.output);
