@@ -26,6 +26,7 @@
 use crate::{DataDir, DataError, Domain, TaskSet};
 
 mod airline;
+mod banking;
 mod bike_shop;
 mod common;
 mod mock;
@@ -51,6 +52,7 @@ pub static DOMAINS: &[DomainEntry] = &[
     DomainEntry { name: "retail", load: retail::load, tasks: retail::tasks },
     DomainEntry { name: "telecom", load: telecom::load, tasks: telecom::tasks },
     DomainEntry { name: "telecom-workflow", load: telecom::load_workflow, tasks: telecom::tasks },
+    DomainEntry { name: "banking_knowledge", load: banking::load, tasks: banking::tasks },
 ];
 
 impl DomainEntry {

@@ -18,6 +18,8 @@ mod calls;
 mod conversations;
 #[path = "conformance/hashes.rs"]
 mod hashes;
+#[path = "conformance/knowledge.rs"]
+mod knowledge;
 #[path = "conformance/rewards.rs"]
 mod rewards;
 #[path = "conformance/schemas.rs"]
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let checks: [fn(&Goldens) -> Check; 12] = [
+    let checks: [fn(&Goldens) -> Check; 13] = [
         hashes::gold_hashes,
         hashes::gold_diffs,
         hashes::initial_databases,
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         texts::prompts,
         texts::tasks,
         texts::metrics,
+        knowledge::kb_search,
     ];
     let failed = checks.iter().filter(|check| !check(&goldens).report()).count();
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
