@@ -34,8 +34,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use duologue_core::{
     Agent, AgentBuilder, Ask, Behavior, CallState, Entry, Latest, Limit, Message, MessageId,
-    Outcome, Part, Phase, Profile, Role, RunState, Step, ToolCall, ToolResult, ToolSelection,
-    ToolStatus, Toolbox,
+    Outcome, Part, Phase, Profile, Role, RunState, Step, ToolCall, ToolChoice, ToolResult,
+    ToolSelection, ToolStatus, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -215,7 +215,8 @@ impl Planned {
             Strategy::Simple => self.simple.clone(),
             _ => ToolSelection::All,
         };
-        Step::Ask(Ask { extra, tools, ..Ask::default() })
+        let tool_choice = if state.must_act { ToolChoice::Required } else { ToolChoice::Auto };
+        Step::Ask(Ask { extra, tools, tool_choice, ..Ask::default() })
     }
 
     fn aside(&self, aside: Aside, state: &PlannedState) -> Step {

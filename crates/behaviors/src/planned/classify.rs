@@ -34,6 +34,10 @@ pub struct Classification {
     /// What the task takes, in one sentence.
     #[serde(default)]
     pub reasoning: String,
+    /// How many single actions with tools it takes, such as reading one file or writing one; 0 for
+    /// a plain answer.
+    #[serde(default)]
+    pub actions: u64,
     /// Whether a plain answer or one single action is enough.
     pub is_simple_task: bool,
     /// How many parts depend on each other.
@@ -59,7 +63,7 @@ impl Classification {
     pub fn strategy(&self) -> Strategy {
         if self.complexity == Complexity::High || self.needs_explicit_reasoning {
             Strategy::React
-        } else if self.is_simple_task {
+        } else if self.is_simple_task && self.actions <= 1 {
             Strategy::Simple
         } else {
             Strategy::MultiStep
@@ -169,8 +173,14 @@ mod tests {
     fn high_complexity_and_explicit_reasoning_select_react() {
         let of = |is_simple_task, complexity, needs_explicit_reasoning| {
             let reasoning = String::new();
-            Classification { is_simple_task, complexity, needs_explicit_reasoning, reasoning }
-                .strategy()
+            Classification {
+                reasoning,
+                actions: 1,
+                is_simple_task,
+                complexity,
+                needs_explicit_reasoning,
+            }
+            .strategy()
         };
         assert_eq!(of(true, Complexity::Low, false), Strategy::Simple);
         assert_eq!(of(true, Complexity::Low, true), Strategy::React);

@@ -156,8 +156,12 @@ fn validation(state: &PlannedState) -> String {
     let task = state.task_text();
     let mut text = format!(
         "Check the work: is the task complete? Judge by what the tools gave, not by what was said \
-         about it. If something is missing, say what to do next.\nTask: {task}"
+         about it: a call that failed did nothing. If something is missing, say what to do next.\nTask: {task}"
     );
+    let tried = state.tried.to_text();
+    if !tried.is_empty() {
+        let _ = write!(text, "\n\nWhat was done last, and what came of it:\n{tried}");
+    }
     if !state.todo.items.is_empty() {
         let _ = write!(text, "\n\n{}", state.todo.to_text());
     }

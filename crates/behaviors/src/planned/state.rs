@@ -56,6 +56,8 @@ pub struct PlannedState {
     pub(crate) misfit: Option<Misfit>,
     /// What the model is told with the next step only.
     pub(crate) notice: Option<String>,
+    /// Whether the next step must be an action: words alone did not finish the task.
+    pub(crate) must_act: bool,
     /// A question to the person that is yet to be asked.
     pub(crate) question: Option<String>,
     /// How the step under way ends the task, if it does.
@@ -214,6 +216,7 @@ impl PlannedState {
             self.iterations += 1;
             self.steered = false;
             self.notice = None;
+            self.must_act = false;
         }
         let left = message.tool_calls().count();
         if left > 0 {
@@ -234,6 +237,7 @@ impl PlannedState {
         self.history.push(Trace::of([]), &config.stuck);
         self.history.tick();
         self.notice = Some(prompt::NOT_DONE.to_owned());
+        self.must_act = true;
         self.after_step(config, run);
         if config.validator {
             self.due_validation = Some(Occasion::Answer);
