@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use judge::{Judge, JudgeError, Verdict};
 pub use llm_judge::LlmJudge;
-pub use remarks::{KEY as REMARKS, suspicions};
+pub use remarks::{KEY as REMARKS, complete_part, suspicions};
 
 use crate::{
     Domain, Environment, EvaluationCriteria, Failure, InitialState, Message, Mode, Replay,

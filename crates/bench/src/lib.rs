@@ -14,7 +14,8 @@
 //! - A [`Participant`] is an agent ([`agents`]) or a simulated user ([`users`]); an
 //!   [`Orchestrator`] passes messages between them and the environment.
 //! - A [`Registry`] knows agents, users and domains by name; [`run`] runs a plan of many
-//!   simulations. Any Duologue agent takes part by way of a [`SessionSeat`].
+//!   simulations. Any Duologue agent takes part by way of a [`SessionSeat`]; [`gym`] is for training
+//!   loops.
 //! - [`python`] does what the reference's results show of Python: JSON, `repr`, arithmetic.
 
 pub mod agents;
@@ -26,6 +27,7 @@ pub mod domains;
 mod environment;
 pub mod evaluate;
 mod failure;
+pub mod gym;
 pub mod llm;
 mod message;
 pub mod metrics;

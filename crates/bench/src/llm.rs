@@ -1,6 +1,9 @@
 //! The language model as the participants of a simulation use it.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use duologue_core as core;
 use duologue_core::{Accumulator, ErrorClass, Model, Options, Part, Role, ToolSpec};
@@ -202,21 +205,52 @@ impl Llm for ModelLlm {
                 options,
                 ..core::Request::default()
             };
-            let mut deltas = self.model.ask(request);
-            let mut answer = Accumulator::default();
-            while let Some(delta) = deltas.next().await {
-                answer.push(delta.map_err(|error| LlmError::Provider {
-                    class: error.class,
-                    message: error.message.into_owned(),
-                })?);
-            }
-            let completion = answer.finish();
+            let completion = self.ask(request).await?;
             Ok(self.generated(&completion, begun.elapsed().as_secs_f64()))
         })
     }
 }
 
+/// How often a model is asked when it fails for a while or says nothing at all.
+const TRIES: u32 = 4;
+/// How long to wait before the second try; it doubles from try to try.
+const PAUSE: Duration = Duration::from_secs(1);
+
 impl ModelLlm {
+    async fn ask(&self, mut request: core::Request) -> Result<core::Completion, LlmError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let wait = match self.ask_once(request.clone()).await {
+                Ok(completion) if completion.message.parts.is_empty() && tries < TRIES => {
+                    // The same seed would say nothing again.
+                    request.options.seed = request.options.seed.map(|seed| seed.wrapping_add(1));
+                    Duration::ZERO
+                }
+                Ok(completion) => return Ok(completion),
+                Err(error) if error.class.is_transient() && tries < TRIES => {
+                    error.retry_after.unwrap_or(PAUSE * 2u32.pow(tries - 1))
+                }
+                Err(error) => {
+                    return Err(LlmError::Provider {
+                        class: error.class,
+                        message: error.message.into_owned(),
+                    });
+                }
+            };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn ask_once(&self, request: core::Request) -> Result<core::Completion, core::ModelError> {
+        let mut deltas = self.model.ask(request);
+        let mut answer = Accumulator::default();
+        while let Some(delta) = deltas.next().await {
+            answer.push(delta?);
+        }
+        Ok(answer.finish())
+    }
+
     #[allow(clippy::cast_precision_loss)]
     fn generated(&self, completion: &core::Completion, seconds: f64) -> Generated {
         let usage = completion.usage;

@@ -5,7 +5,7 @@ mod json;
 mod number;
 mod text;
 
-pub use calculate::calculate;
+pub use calculate::{CALCULATED, calculate};
 pub use json::{Layout, canonical_hash, canonical_text, dumps, loads, sha256};
 pub use number::{add, compare, divide, float_repr, multiply, negate, round, subtract};
 pub use text::{repr, str_of, title_case, type_name};

@@ -285,6 +285,16 @@ impl Assertion {
 }
 
 impl Task {
+    /// The same task, taken up where a conversation about it stood: after these messages. A batch of
+    /// calls that is not answered whole is left out.
+    #[must_use]
+    pub fn continued_from(&self, messages: &[Message]) -> Self {
+        let mut task = self.clone();
+        let history = crate::evaluate::complete_part(messages).to_vec();
+        task.initial_state.get_or_insert_default().message_history = Some(history);
+        task
+    }
+
     /// The actions that are expected.
     pub fn actions(&self) -> &[Action] {
         self.evaluation_criteria

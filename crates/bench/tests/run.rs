@@ -11,9 +11,10 @@ use std::{
 
 use duologue_bench::{
     AgentError, DataDir, Domain, Incoming, Limits, Message, Mode, Participant, Protocol, Registry,
-    Results, Seat, Seated, SessionSeat, Task, Termination, Utterance,
+    Results, Seat, Seated, SessionSeat, Task, Termination, ToolCall, Utterance,
     evaluate::{EvaluationType, REMARKS},
     external_tools,
+    gym::Gym,
     metrics::Metrics,
     run::{Keep, Plan, Progress, run},
     users::{Guidelines, ScriptedParticipant},
@@ -215,6 +216,50 @@ async fn a_registered_agent_is_run_by_its_name() {
     let said = results.simulations[0].messages()[2].content().map(str::to_owned);
     assert_eq!(said.as_deref(), Some("Message 1."));
     assert!(registry.agent("rude").is_err_and(|e| e.to_string().contains("polite")));
+}
+
+#[tokio::test]
+async fn a_training_loop_steps_through_a_conversation_and_gets_the_reward() {
+    let (domain, tasks) = bike_shop();
+    let task = tasks.into_iter().find(|task| task.id == "book_tune_up").unwrap();
+    let user = || Ok(Box::new(Seated::new(duologue_bench::baselines::OracleUser)) as Box<dyn Seat>);
+    let mut gym = Gym::new(domain, Arc::clone(&task), Mode::Dialogue, Arc::new(user));
+    for _ in 0..2 {
+        let first = gym.reset(300, None).await.unwrap();
+        assert_eq!(first.messages.len(), 2);
+        let book = ToolCall {
+            id: "1".into(),
+            name: "book_repair".into(),
+            arguments: task.actions()[1].arguments.clone(),
+            requestor: duologue_bench::Requestor::Assistant,
+        };
+        let booked = gym.step(Utterance::calls(vec![book])).await.unwrap();
+        assert!(booked.end.is_none());
+        assert!(booked.messages[0].content().unwrap().contains("50.0"), "{booked:?}");
+        let end = gym.step(Utterance::text("It is 50.")).await.unwrap().end.unwrap();
+        assert_eq!(end.reason, Termination::UserStop);
+        assert_eq!(end.reward, 1.0);
+    }
+    assert!(gym.step(Utterance::text("Still there?")).await.is_err());
+}
+
+#[tokio::test]
+async fn a_recorded_conversation_is_taken_up_in_the_middle() {
+    let registry = Registry::default();
+    let recorded = results(plan(&registry, "oracle", "oracle_user")).await;
+    let simulation = recorded.simulations.iter().find(|s| s.task_id == "full_day").unwrap();
+    let task = recorded.task("full_day").unwrap();
+    // The first call is answered, the booking is not yet made.
+    let forked = task.continued_from(&simulation.messages()[..5]);
+    let mut plan = plan(&registry, "idle", "oracle_user");
+    plan.tasks = vec![Arc::new(forked)];
+    let results = results(plan).await;
+    let messages = results.simulations[0].messages();
+    assert_eq!(
+        messages[..4].iter().map(Message::content).collect::<Vec<_>>(),
+        simulation.messages()[..4].iter().map(Message::content).collect::<Vec<_>>()
+    );
+    assert_eq!(messages[4].content(), Some("I cannot help with that."));
 }
 
 #[tokio::test]

@@ -14,7 +14,22 @@ pub(super) const CALCULATE: Tool = generic(
         .about("The expression, such as '2 + 2': numbers, + - * /, parentheses and spaces only.")],
     |_, args| match &args["expression"] {
         Value::Str(expression) => Ok(python::calculate(expression)?.into()),
-        other => not_iterable(other),
+        other => {
+            // Only a text is evaluated, but the letters of anything that has some are looked at.
+            for letter in elements(other)? {
+                match letter.as_str() {
+                    Some(letter) if python::CALCULATED.contains(letter) => {}
+                    Some(_) => return raise("Invalid characters in expression"),
+                    None => {
+                        let kind = python::type_name(&letter);
+                        return raise(format!(
+                            "'in <string>' requires string as left operand, not {kind}"
+                        ));
+                    }
+                }
+            }
+            raise("eval() arg 1 must be a string, bytes or code object")
+        }
     },
 );
 

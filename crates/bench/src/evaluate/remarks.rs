@@ -63,7 +63,7 @@ pub fn suspicions(simulation: &Simulation, task: &Task) -> Vec<&'static str> {
 
 /// A trajectory up to the last call that was answered: one that stopped in the middle of a batch can
 /// be replayed to there.
-fn complete_part(messages: &[Message]) -> &[Message] {
+pub fn complete_part(messages: &[Message]) -> &[Message] {
     let mut open = 0;
     let mut end = 0;
     for (at, message) in messages.iter().enumerate() {

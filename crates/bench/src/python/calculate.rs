@@ -3,9 +3,12 @@
 use super::number::{float_repr, round};
 use crate::{Failure, raise};
 
+/// The letters of an expression.
+pub const CALCULATED: &str = "0123456789+-*/(). ";
+
 /// Evaluates an expression and rounds it to two places, as the reference's tool does.
 pub fn calculate(expression: &str) -> Result<String, Failure> {
-    if !expression.chars().all(|letter| "0123456789+-*/(). ".contains(letter)) {
+    if !expression.chars().all(|letter| CALCULATED.contains(letter)) {
         return raise("Invalid characters in expression");
     }
     let tokens = tokens(expression)?;
