@@ -79,8 +79,13 @@ pub(crate) fn remove(house: &House, name: &str) -> Done {
             return Ok(Exit::Aborted);
         }
     }
+    let was_here = where_is(&file, &cache).is_some();
     let freed = duologue_local::remove(&file, &cache)?;
-    writeln!(io::stdout(), "freed {}", megabytes(freed))?;
+    if was_here || freed > 0 {
+        writeln!(io::stdout(), "freed {}", megabytes(freed))?;
+    } else {
+        writeln!(io::stdout(), "local/{} was not here", file.name)?;
+    }
     Ok(Exit::Completed)
 }
 

@@ -168,6 +168,12 @@ pub fn where_is(file: &ModelFile, cache: &Path) -> Option<PathBuf> {
 /// When something is there and cannot be deleted.
 pub fn remove(file: &ModelFile, cache: &Path) -> io::Result<u64> {
     let mut freed = 0;
+    let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    // Parts that a download which was killed had not put together yet.
+    match fs::remove_dir_all(wheel_folder(file, cache)) {
+        Err(error) if !absent(&error) => return Err(error),
+        _ => {}
+    }
     for suffix in ["", ".hub", ".wheels", ".wheels.state", ".copy"] {
         let path = cache.join(format!("{}{suffix}", file.file));
         match fs::metadata(&path) {
@@ -175,11 +181,16 @@ pub fn remove(file: &ModelFile, cache: &Path) -> io::Result<u64> {
                 fs::remove_file(&path)?;
                 freed += found.len();
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if absent(&error) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(freed)
+}
+
+/// Where `pip` puts a part of a file before it is taken apart.
+pub(crate) fn wheel_folder(file: &ModelFile, cache: &Path) -> PathBuf {
+    cache.join(format!(".{}.wheel", file.file))
 }
 
 /// Free bytes on the disk of a folder, which need not exist yet.

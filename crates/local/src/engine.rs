@@ -34,6 +34,9 @@ use crate::{
 /// that what they touch stays in its cache and others do not wait long.
 const PIECE: usize = 128;
 
+/// So few tokens are read beside others without making them wait.
+const SHORT: usize = 8;
+
 /// A request, and where its answer goes.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -334,18 +337,35 @@ impl Engine {
         }
     }
 
+    /// The request whose prompt is read next. One at a time: two would make each other, and everyone
+    /// else, wait. Of requests that came together and begin alike, the others then have little left
+    /// to read.
+    fn reader(&mut self) -> Option<usize> {
+        let index = self.running.iter().position(|running| running.unread.len() > SHORT)?;
+        let running = self.running.get(index)?;
+        let known = running.sequence.tokens().len();
+        let mut tokens = running.sequence.tokens().to_vec();
+        tokens.extend_from_slice(&running.unread);
+        let read = self.recall(&tokens);
+        let running = self.running.get_mut(index)?;
+        if let Some(more) = read.tokens().len().checked_sub(known).filter(|more| *more > 0) {
+            running.unread.drain(..more);
+            running.sequence = read;
+            let cached = running.usage.cached_tokens + more as u64;
+            running.usage.cached_tokens = cached.min(running.usage.input_tokens);
+        }
+        Some(index)
+    }
+
     /// One pass through the network for everyone who waits.
     fn pass(&mut self) {
         self.settle();
+        let reader = self.reader();
         let mut pieces = Vec::new();
-        let mut reading = false;
         for (index, running) in self.running.iter().enumerate() {
-            // One long prompt at a time: two would make each other, and everyone else, wait.
-            let long = running.unread.len() > 8;
-            if long && std::mem::replace(&mut reading, true) {
-                continue;
+            if running.unread.len() <= SHORT || reader == Some(index) {
+                pieces.push((index, running.unread.len().min(PIECE)));
             }
-            pieces.push((index, running.unread.len().min(PIECE)));
         }
         let mut chunks = Vec::with_capacity(pieces.len());
         let mut replies = Vec::with_capacity(pieces.len());

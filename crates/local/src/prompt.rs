@@ -119,18 +119,58 @@ const FORCED: &str = "\nAnswer with the one tool that does what the user asks fo
                       JSON:\n{\"tool_name\": \"NAME\", \"params\": {\"FIELD\": \
                       \"VALUE\"}}\nCopy names, paths and numbers exactly as the user wrote them.";
 
-/// Turns that show a small model what to do where it may call tools: to speak when no tool is
-/// needed, to call one when it is, and to tell the result instead of calling again.
-const EXAMPLES: [(&str, &str); 8] = [
-    ("user", "Hello!"),
-    ("assistant", "{\"tool_name\": \"answer\"}\nHello! How can I help you?"),
-    ("user", "Who painted the Mona Lisa?"),
-    ("assistant", "{\"tool_name\": \"answer\"}\nLeonardo da Vinci painted it."),
-    ("user", "How far are 3 miles in km?"),
-    ("assistant", "{\"tool_name\": \"convert\", \"params\": {\"from\": \"3 mi\", \"to\": \"km\"}}"),
-    ("user", "Result of convert (ok):\n4.83"),
-    ("assistant", "{\"tool_name\": \"answer\"}\n3 miles are 4.83 km."),
+/// Turns that show a small model what to do, in an order that was tried against others: to call a
+/// tool for what it could do itself, to tell the result instead of calling again, and, where it may
+/// speak, to speak when no tool is needed.
+const EXAMPLES: [Example; 5] = [
+    Example::Call {
+        user: "What is 6*9?",
+        call: "{\"tool_name\": \"calculator\", \"params\": {\"expression\": \"6*9\"}}",
+        result: "Result of calculator (ok):\n54",
+        told: "6*9 is 54.",
+    },
+    Example::Call {
+        user: "Let Kim know that dinner is at 8.",
+        call: "{\"tool_name\": \"notify\", \"params\": {\"person\": \"Kim\", \"text\": \
+               \"Dinner is at 8.\"}}",
+        result: "Result of notify (ok):\ndone",
+        told: "I let Kim know.",
+    },
+    Example::Words { user: "Hello!", answer: "Hello! How can I help you?" },
+    Example::Words { user: "Who painted the Mona Lisa?", answer: "Leonardo da Vinci painted it." },
+    Example::Words { user: "How many days does a week have?", answer: "A week has seven days." },
 ];
+
+enum Example {
+    Call { user: &'static str, call: &'static str, result: &'static str, told: &'static str },
+    Words { user: &'static str, answer: &'static str },
+}
+
+/// The examples for an answer of a form, as turns.
+fn examples(form: &Form, push: &mut impl FnMut(&'static str, &str)) {
+    let speaks = match form {
+        Form::TextOrCall | Form::JsonOrCall => true,
+        Form::Call => false,
+        Form::Text | Form::Json => return,
+    };
+    for example in EXAMPLES {
+        match example {
+            Example::Call { user, call, result, told } => {
+                push("user", user);
+                push("assistant", call);
+                if speaks {
+                    push("user", result);
+                    push("assistant", &format!("{TEXT_OPENING}{told}"));
+                }
+            }
+            Example::Words { user, answer } if speaks => {
+                push("user", user);
+                push("assistant", &format!("{TEXT_OPENING}{answer}"));
+            }
+            Example::Words { .. } => {}
+        }
+    }
+}
 
 struct Turn {
     role: &'static str,
@@ -155,14 +195,16 @@ fn turns(request: &Request) -> Result<Vec<Turn>, ModelError> {
         Some(last) if last.role == role => append(&mut last.text, text),
         _ => turns.push(Turn { role, text: text.to_owned() }),
     };
-    let chooses = matches!(grammar::form(request)?, Form::TextOrCall | Form::JsonOrCall);
-    if chooses {
-        for (role, text) in EXAMPLES {
-            push(role, text);
-        }
+    let form = grammar::form(request)?;
+    let chooses = matches!(form, Form::TextOrCall | Form::JsonOrCall);
+    // Where there is but one tool to call there is nothing to choose.
+    if !matches!(request.options.tool_choice, ToolChoice::One(_)) {
+        examples(&form, &mut push);
     }
     let mut framing = true;
+    let mut asked = false;
     for message in request.all_messages() {
+        asked |= message.role != Role::System;
         let text = written(message);
         match message.role {
             Role::System if framing => append(&mut system, &text),
@@ -175,7 +217,7 @@ fn turns(request: &Request) -> Result<Vec<Turn>, ModelError> {
         }
         framing &= message.role == Role::System;
     }
-    if turns.is_empty() {
+    if !asked {
         let text = "the conversation is empty: there is nothing to answer";
         return Err(ModelError::new(ErrorClass::BadRequest, text));
     }

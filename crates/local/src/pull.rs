@@ -281,7 +281,7 @@ impl Job<'_> {
         let _ = fs::remove_file(&part);
         let _ = fs::remove_file(self.part(".wheels.state"));
         Err(format!(
-            "the bytes are not the model: their SHA-256 is {found}, not {wanted}; they were deleted"
+            "the bytes are not the model: their SHA-256 is {found}, not {wanted}; none of them is kept"
         ))
     }
 }

@@ -28,7 +28,7 @@ use support::{Kind, tiny};
 fn model(kind: Kind, options: LocalOptions) -> (tempfile::TempDir, LocalModel) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tiny.gguf");
-    tiny(&path, 11, kind, 1024);
+    tiny(&path, 11, kind, 4096);
     let model = LocalModel::from_file("local/tiny", &path, options);
     (folder, model)
 }
@@ -102,6 +102,24 @@ async fn a_text_read_before_is_not_read_again_and_answers_stay_the_same() {
     assert_eq!(fresh.message.parts, parted.message.parts);
     let third = ask(&model, asking(question, at_most(20))).await.unwrap();
     assert_eq!(third.message.parts, first.message.parts);
+}
+
+#[tokio::test]
+async fn what_requests_have_in_common_is_read_once_also_when_they_come_together() {
+    let (_folder, model) = model(Kind::Q8_0, LocalOptions::default());
+    let common = "a long beginning that all of them share, as agents do that have the same tools";
+    let texts: Vec<String> = (0..4).map(|n| format!("{common}, {n}")).collect();
+    let asked = texts.iter().map(|text| ask(&model, asking(text, at_most(8))));
+    let together: Vec<Completion> =
+        futures::future::join_all(asked).await.into_iter().map(Result::unwrap).collect();
+    let cached: u64 = together.iter().map(|done| done.usage.cached_tokens).sum();
+    assert!(cached >= 3 * common.len() as u64, "{cached} of 4 times {}", common.len());
+    for (text, done) in texts.iter().zip(together) {
+        let cold = LocalOptions { cache_bytes: 0, ..LocalOptions::default() };
+        let cold = LocalModel::from_file("local/cold", model.path(), cold);
+        let alone = ask(&cold, asking(text, at_most(8))).await.unwrap();
+        assert_eq!(alone.message.parts, done.message.parts);
+    }
 }
 
 #[tokio::test]
@@ -213,9 +231,9 @@ async fn requests_that_make_no_sense_get_a_clear_error() {
 #[tokio::test]
 async fn a_prompt_that_is_too_long_says_so() {
     let (_folder, model) = model(Kind::F32, LocalOptions::default());
-    let error = ask(&model, asking(&"x".repeat(2_000), at_most(5))).await.unwrap_err();
+    let error = ask(&model, asking(&"x".repeat(5_000), at_most(5))).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::ContextOverflow);
-    assert!(error.message.contains("1024"), "{error}");
+    assert!(error.message.contains("4096"), "{error}");
 }
 
 #[tokio::test]

