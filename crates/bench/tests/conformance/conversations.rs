@@ -11,6 +11,7 @@ use duologue_bench::{
     llm::{Generated, Llm, LlmError, Prompt, RawCall, ToolList},
     users::{DummyUser, Guidelines, UserSimulator},
 };
+use duologue_core::ErrorClass;
 use futures::future::BoxFuture;
 
 use crate::support::{Check, Goldens, same, text};
@@ -56,9 +57,12 @@ async fn conversation(goldens: &Goldens, row: &Value) -> Result<(), String> {
     let agent: Box<dyn Seat> = match row["agent"].as_str() {
         Some("llm_agent_solo") => {
             let tools = ToolList::new(domain.agent.shown().chain(user_tools()));
-            Box::new(Seated::new(
-                SoloAgent::new(llm(), tools, &policy, &task).map_err(|e| e.to_string())?,
-            ))
+            match SoloAgent::new(llm(), tools, &policy, &task) {
+                Ok(agent) => Box::new(Seated::new(agent)),
+                // A task that is not for this agent never begins.
+                Err(_) if row.entry("exception").is_some() => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            }
         }
         _ => Box::new(Seated::new(LlmAgent::new(llm(), agent_tools, &policy))),
     };
@@ -153,7 +157,10 @@ struct Script(Mutex<VecDeque<Value>>);
 
 impl Llm for Script {
     fn generate<'a>(&'a self, _: Prompt<'a>) -> BoxFuture<'a, Result<Generated, LlmError>> {
-        let turn = self.0.lock().unwrap().pop_front().expect("the script goes on");
+        let Some(turn) = self.0.lock().unwrap().pop_front() else {
+            let (class, message) = (ErrorClass::BadRequest, "the script is over".to_owned());
+            return Box::pin(async move { Err(LlmError::Provider { class, message }) });
+        };
         let calls = turn["tool_calls"].items().iter().map(|call| RawCall {
             id: text(&call["id"]),
             name: text(&call["name"]),
