@@ -40,11 +40,13 @@ pub struct Limits {
     pub page: usize,
     /// The most streams that are open at once.
     pub streams: usize,
+    /// The most requests of one caller in a second; no bound if there is none.
+    pub rate: Option<u32>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 10 * 1024 * 1024, page: 100, streams: 20_000 }
+        Self { body: 10 * 1024 * 1024, page: 100, streams: 20_000, rate: None }
     }
 }
 

@@ -23,6 +23,11 @@ impl Caller {
         Self("anonymous".into())
     }
 
+    /// Somebody by their name, for who calls from within.
+    pub fn named(name: &str) -> Self {
+        Self(name.into())
+    }
+
     /// The caller's name, as journals have it.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -6,6 +6,7 @@ mod call;
 mod grpc;
 mod jsonrpc;
 mod legacy;
+mod rate;
 mod rest;
 mod router;
 mod sse;
@@ -158,6 +159,11 @@ impl Server {
 
     /// Begin to serve. Tasks that an earlier process left in the middle go on.
     pub async fn start(self) -> Result<Serving, ServeError> {
+        if self.extended.is_some() && self.access.is_open() {
+            let why =
+                "a card for known callers needs a way to know them: set an API key or token keys";
+            return Err(ServeError::Setup(why.to_owned()));
+        }
         let warning = self.warning();
         let (bind, grpc) = match &warning {
             Some(warning) => {
@@ -186,7 +192,8 @@ impl Server {
         tasks.recover().await?;
         let stop = CancellationToken::new();
         let service = Service::new(tasks, card.clone(), self.extended, self.limits, stop.clone());
-        let router = router::router(service, self.access);
+        let gate = router::Gate::new(self.access, &service, &url, bind.ip().is_loopback());
+        let router = router::router(service, gate);
         let mut running = vec![run(listener, router.clone(), &stop)];
         if let Some((listener, _)) = grpc_listener {
             running.push(run(listener, router, &stop));

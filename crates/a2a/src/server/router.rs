@@ -1,6 +1,6 @@
 //! Where requests go: who calls is asked first, then the path decides.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use a2a::{A2AError, AgentCard};
 use axum::{
@@ -10,7 +10,8 @@ use axum::{
     http::{
         HeaderMap, HeaderValue, Method, StatusCode, Uri,
         header::{
-            CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LAST_MODIFIED, VARY, WWW_AUTHENTICATE,
+            CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER,
+            VARY, WWW_AUTHENTICATE,
         },
     },
     middleware::{self, Next},
@@ -20,7 +21,7 @@ use axum::{
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
-use super::{call, grpc, jsonrpc, rest};
+use super::{call, grpc, jsonrpc, rate::Rate, rest};
 use crate::{Access, Caller, service::Service, v03};
 
 /// How long a card may be kept by who fetched it.
@@ -48,7 +49,40 @@ struct Sent {
     etag: HeaderValue,
 }
 
-pub(super) fn router(service: Service, access: Access) -> Router {
+/// What every request passes first.
+pub(super) struct Gate {
+    access: Access,
+    rate: Option<Rate>,
+    /// The names by which a server without access rules may be called. A page of another site whose
+    /// name was bent to this machine calls it by its own.
+    hosts: Option<Vec<String>>,
+}
+
+impl Gate {
+    pub(super) fn new(access: Access, service: &Service, url: &str, is_private: bool) -> Self {
+        let hosts = (access.is_open() && is_private).then(|| {
+            let own = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+            let local = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
+            local.into_iter().chain(own).collect()
+        });
+        Self { access, rate: service.limits().rate.map(Rate::new), hosts }
+    }
+
+    fn is_known_host(&self, request: &Request) -> bool {
+        let Some(hosts) = &self.hosts else { return true };
+        let header = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+        // Requests of HTTP/2 name their host in the address.
+        let host = header.or_else(|| request.uri().authority().map(|a| a.as_str()));
+        let Some(host) = host else { return false };
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+pub(super) fn router(service: Service, gate: Gate) -> Router {
     let cards = Arc::new(Cards::new(service.card()));
     let body_limit = service.limits().body;
     let grpc = grpc::service(service.clone(), body_limit);
@@ -62,7 +96,7 @@ pub(super) fn router(service: Service, access: Access) -> Router {
         .route("/tasks/{*rest}", any(rest_call))
         .route_service("/lf.a2a.v1.A2AService/{method}", grpc)
         .fallback(unknown)
-        .layer(middleware::from_fn_with_state(Arc::new(access), ask_who))
+        .layer(middleware::from_fn_with_state(Arc::new(gate), ask_who))
         .layer(DefaultBodyLimit::max(body_limit))
         .with_state(shared.clone());
     Router::new()
@@ -73,22 +107,38 @@ pub(super) fn router(service: Service, access: Access) -> Router {
 }
 
 /// Who calls must be known before anything else happens.
-async fn ask_who(State(access): State<Arc<Access>>, mut request: Request, next: Next) -> Response {
-    match access.caller(request.headers()) {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(why) => refused(why, &access),
+async fn ask_who(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
+    if !gate.is_known_host(&request) {
+        return plain(
+            StatusCode::FORBIDDEN,
+            "PERMISSION_DENIED",
+            "This host name is not served here",
+        );
     }
+    let caller = match gate.access.caller(request.headers()) {
+        Ok(caller) => caller,
+        Err(why) => return refused(why, &gate.access),
+    };
+    if gate.rate.as_ref().is_some_and(|rate| !rate.allows(&caller, Instant::now())) {
+        let mut response =
+            plain(StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED", "Too many requests");
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        return response;
+    }
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
+/// An error that is not of the protocol's own kinds.
+fn plain(status: StatusCode, name: &str, message: &str) -> Response {
+    let body = json!({ "error": {
+        "code": status.as_u16(), "status": name, "message": message, "details": [],
+    }});
+    (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
 fn refused(why: &str, access: &Access) -> Response {
-    let body = json!({ "error": {
-        "code": 401, "status": "UNAUTHENTICATED", "message": why, "details": [],
-    }});
-    let headers = [(CONTENT_TYPE, "application/json".to_owned())];
-    let mut response = (StatusCode::UNAUTHORIZED, headers, body.to_string()).into_response();
+    let mut response = plain(StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", why);
     if let Ok(challenge) = HeaderValue::from_str(&access.challenge()) {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
@@ -151,11 +201,7 @@ fn too_large(service: &Service) -> String {
 
 async fn unknown(uri: Uri) -> Response {
     let message = format!("There is nothing at {}", uri.path());
-    let body = json!({ "error": {
-        "code": 404, "status": "NOT_FOUND", "message": message, "details": [],
-    }});
-    let headers = [(CONTENT_TYPE, "application/json")];
-    (StatusCode::NOT_FOUND, headers, body.to_string()).into_response()
+    plain(StatusCode::NOT_FOUND, "NOT_FOUND", &message)
 }
 
 async fn card(State(shared): State<Shared>, headers: HeaderMap, uri: Uri) -> Response {

@@ -17,6 +17,7 @@ pub(crate) struct Listed {
     pub(crate) state: TaskState,
     /// When it entered that state.
     pub(crate) at: i64,
+    created_at: i64,
     key: Option<String>,
 }
 
@@ -29,6 +30,7 @@ impl Listed {
             context: birth.context.clone(),
             state: view.state().clone(),
             at: view.status_at(),
+            created_at: view.created_at(),
             key: birth.key.clone(),
         })
     }
@@ -80,6 +82,8 @@ pub(crate) struct Index {
     tasks: HashMap<String, Listed>,
     /// By the time of their state, so that a page is cut and not sorted.
     order: BTreeSet<Cursor>,
+    /// By conversation, the last begun of each.
+    contexts: HashMap<(String, String), String>,
     /// By the client's key.
     keys: HashMap<(String, String), String>,
 }
@@ -89,11 +93,28 @@ impl Index {
     pub(crate) fn put(&mut self, id: &str, listed: Listed) {
         if let Some(old) = self.tasks.get(id) {
             self.order.remove(&Cursor { at: old.at, id: id.to_owned() });
-        } else if let Some(key) = &listed.key {
-            self.keys.insert((listed.owner.clone(), key.clone()), id.to_owned());
+        } else {
+            if let Some(key) = &listed.key {
+                self.keys.insert((listed.owner.clone(), key.clone()), id.to_owned());
+            }
+            self.begun(id, &listed);
         }
         self.order.insert(Cursor { at: listed.at, id: id.to_owned() });
         self.tasks.insert(id.to_owned(), listed);
+    }
+
+    /// Remember which task of its conversation was begun last.
+    fn begun(&mut self, id: &str, listed: &Listed) {
+        let context = (listed.owner.clone(), listed.context.clone());
+        let newest = self.contexts.get(&context).and_then(|id| self.tasks.get(id));
+        if newest.is_none_or(|newest| newest.created_at <= listed.created_at) {
+            self.contexts.insert(context, id.to_owned());
+        }
+    }
+
+    /// The last task that was begun in a conversation.
+    pub(crate) fn newest_in(&self, owner: &str, context: &str) -> Option<&str> {
+        self.contexts.get(&(owner.to_owned(), context.to_owned())).map(String::as_str)
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&Listed> {
@@ -149,6 +170,7 @@ mod tests {
             context: context.into(),
             state: TaskState::Completed,
             at,
+            created_at: at,
             key: None,
         }
     }

@@ -7,7 +7,7 @@
 //! - `view` is what a journal says about a task, and what each entry changes for whoever watches.
 //! - `open` holds the sessions that somebody works on or listens to.
 //! - `follow` is somebody who watches.
-//! - `index` is what lists need.
+//! - `index` is what lists need; `recall` is what a new task knows of its conversation.
 //! - `check`, `answer`, `convert` and `state` are between the protocol's words and ours.
 
 mod answer;
@@ -16,8 +16,11 @@ pub(crate) mod convert;
 mod follow;
 mod index;
 mod open;
+mod recall;
 pub(crate) mod state;
 mod tasks;
+#[cfg(test)]
+mod tests;
 pub(crate) mod view;
 
 pub(crate) use check::history_length;

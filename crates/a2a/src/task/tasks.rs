@@ -20,6 +20,7 @@ use super::{
     follow::Watch,
     index::{Cursor, Filter, Index, Listed, Page},
     open::{Open, OpenSessions},
+    recall,
     state::{is_settled, name_of},
     view::{BIRTH, Birth, Place, SAID, Said, TaskView},
 };
@@ -31,6 +32,8 @@ const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 /// How often a message for a task is tried again when the task changed meanwhile.
 const FOLLOW_UP_TRIES: u32 = 5;
+/// How many tasks that a message refers to are looked at.
+const MOST_REFERENCES: usize = 5;
 /// How many sessions are read at a time when tasks are looked for.
 const SCAN_PAGE: usize = 500;
 /// Where a client gives a key by which a repeated request is known.
@@ -173,8 +176,14 @@ impl Tasks {
             .sessions
             .start(&id, [(BIRTH.to_owned(), json!(birth))])
             .map_err(|error| fault::of_session(&error))?;
-        // Nothing is read back: what the first entry says is known here.
-        let view = TaskView::born(id.as_str(), birth, chrono::Utc::now().timestamp_millis());
+        let remembered = self.recall(caller, message).await?;
+        let entries = 1 + remembered.len() as u64;
+        for message in remembered {
+            open.session.observe(message).map_err(|error| fault::of_session(&error))?;
+        }
+        // Nothing is read back: what the first entries say is known here.
+        let now = chrono::Utc::now().timestamp_millis();
+        let view = TaskView::born(id.as_str(), birth, now, entries);
         let mut watch = self.new_watch(Arc::clone(&open), view.clone());
         let config = request.configuration.as_ref();
         if let Some(config) = config.and_then(|c| c.task_push_notification_config.as_ref()) {
@@ -191,6 +200,29 @@ impl Tasks {
             self.0.pushes.attend(self, watch.open(), watch.view());
         }
         Ok(watch)
+    }
+
+    /// What the agent should know of the conversation, and of the tasks that a message refers to.
+    async fn recall(
+        &self,
+        caller: &Caller,
+        message: &a2a::Message,
+    ) -> Result<Vec<Message>, A2AError> {
+        let mut all = Vec::new();
+        let references = message.reference_task_ids.iter().flatten();
+        for id in references.take(MOST_REFERENCES) {
+            // A reference to nothing, or to somebody else's, says nothing.
+            if let Ok(view) = self.view(caller, id).await {
+                all.extend(recall::answer_of(id, &view.task(Some(0), true)));
+            }
+        }
+        let newest = message.context_id.as_deref().and_then(|context| {
+            self.index().newest_in(caller.as_str(), context).map(str::to_owned)
+        });
+        if let Some(id) = newest {
+            all.extend(recall::conversation(&self.entries(&id).await?));
+        }
+        Ok(all)
     }
 
     fn known_by_key(&self, caller: &Caller, key: &str) -> Option<String> {

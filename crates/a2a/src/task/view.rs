@@ -150,6 +150,7 @@ impl Update {
 pub(crate) struct TaskView {
     id: String,
     birth: Option<Birth>,
+    created_at: i64,
     next_seq: u64,
     state: TaskState,
     status_message: Option<a2a::Message>,
@@ -178,6 +179,7 @@ impl TaskView {
         Self {
             id: id.to_owned(),
             birth: None,
+            created_at: 0,
             next_seq: 0,
             state: TaskState::Submitted,
             status_message: None,
@@ -197,9 +199,15 @@ impl TaskView {
         }
     }
 
-    /// The view of a task that was begun a moment ago.
-    pub(crate) fn born(id: &str, birth: Birth, at: i64) -> Self {
-        Self { birth: Some(birth), status_at: at, next_seq: 1, ..Self::new(id) }
+    /// The view of a task that was begun a moment ago, with so many entries.
+    pub(crate) fn born(id: &str, birth: Birth, at: i64, entries: u64) -> Self {
+        Self {
+            birth: Some(birth),
+            created_at: at,
+            status_at: at,
+            next_seq: entries,
+            ..Self::new(id)
+        }
     }
 
     /// The view of a whole journal.
@@ -236,6 +244,10 @@ impl TaskView {
     /// The entry by which it came into its state.
     pub(crate) fn status_seq(&self) -> u64 {
         self.status_seq
+    }
+
+    pub(crate) fn created_at(&self) -> i64 {
+        self.created_at
     }
 
     /// The id of what the client said last.
@@ -300,6 +312,7 @@ impl TaskView {
                 self.birth = metadata
                     .get(BIRTH)
                     .and_then(|value| serde_json::from_value(value.clone()).ok());
+                self.created_at = entry.at;
                 self.status_at = entry.at;
             }
             Event::UserRequest { message, .. } => {

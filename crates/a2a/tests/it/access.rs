@@ -79,3 +79,48 @@ async fn an_open_server_stays_on_this_machine_and_says_so() {
     let serving = Server::new(done(), store()).bind(all).access(access).start().await.unwrap();
     assert!(serving.address().ip().is_unspecified());
 }
+
+#[tokio::test]
+async fn a_page_of_another_site_cannot_call_a_server_of_this_machine() {
+    let serving = serve(done()).await;
+    let client = Client::new(&serving);
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": said("go")});
+    let post = || client.http.post(&client.url).header("a2a-version", "1.0");
+    // Its name may lead here, but it is still its name.
+    let bent = post().header("host", "evil.example:80").json(&body).send().await.unwrap();
+    assert_eq!(bent.status(), StatusCode::FORBIDDEN);
+    // What a page may post without asking is not JSON.
+    let plain = post().header("content-type", "text/plain").body(body.to_string());
+    let reply: Value = plain.send().await.unwrap().json().await.unwrap();
+    assert_eq!(reply["error"]["code"], -32005);
+    assert_eq!(client.call("ListTasks", json!({})).await["totalSize"], 0);
+}
+
+#[tokio::test]
+async fn a_caller_who_is_too_fast_is_told_to_wait() {
+    let limits = duologue_a2a::Limits { rate: Some(3), ..Default::default() };
+    let server = Server::new(done(), Arc::new(MemoryStore::new())).limits(limits);
+    let serving = server.start().await.unwrap();
+    let client = Client::new(&serving);
+    let mut last = StatusCode::OK;
+    for _ in 0..10 {
+        last = client.post_rpc("ListTasks", json!({})).await.status();
+    }
+    assert_eq!(last, StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn known_callers_get_a_card_of_their_own() {
+    let store = || Arc::new(MemoryStore::new());
+    let plain = serve(done()).await;
+    let mut richer = plain.card().clone();
+    richer.description = "for friends".to_owned();
+    let refused = Server::new(done(), store()).extended_card(richer.clone()).start().await;
+    assert!(refused.unwrap_err().to_string().contains("API key"));
+    let access = Access::open().with_key("ada", "key-a");
+    let server = Server::new(done(), store()).access(access).extended_card(richer);
+    let serving = server.start().await.unwrap();
+    let ada = with_key(&serving, "key-a");
+    let card = ada.call("GetExtendedAgentCard", json!({})).await;
+    assert_eq!(card["description"], "for friends");
+}

@@ -23,7 +23,7 @@ use serde::Deserialize;
 pub use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-/// A model whose script begins anew for every conversation.
+/// A model whose script begins anew for every task, also of one conversation.
 pub struct Script(pub Vec<Turn>);
 
 impl Model for Script {
@@ -32,7 +32,7 @@ impl Model for Script {
     }
 
     fn ask(&self, request: Request) -> DeltaStream {
-        Scripted::new(self.0.clone()).by_position().ask(request)
+        Scripted::new(self.0.clone()).by_position().looped().ask(request)
     }
 }
 

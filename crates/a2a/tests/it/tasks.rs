@@ -233,3 +233,49 @@ fn call(name: &str) -> duologue_models::TurnCall {
 fn allow() -> duologue_core::Policy {
     duologue_core::Policy::new(duologue_core::Mode::Full)
 }
+
+#[tokio::test]
+async fn a_new_task_of_a_conversation_knows_what_was_said_before() {
+    let built = agent([], &World::default()).model(std::sync::Arc::new(Recites)).build();
+    let serving = serve(built).await;
+    let client = Client::new(&serving);
+    let answer = |task: &Value| task["artifacts"][0]["parts"][0]["text"].clone();
+    let first = client.send("one").await;
+    assert_eq!(answer(&first), "one");
+    let again = async |context: &Value, text: &str| {
+        let mut params = said(text);
+        params["message"]["contextId"] = context.clone();
+        client.call("SendMessage", params).await["task"].clone()
+    };
+    let second = again(&first["contextId"], "two").await;
+    assert_eq!(answer(&second), "one | one | two");
+    assert_ne!(second["id"], first["id"]);
+    let third = again(&first["contextId"], "three").await;
+    assert_eq!(answer(&third), "one | one | two | one | one | two | three");
+    // What was said before is the agent's to know, and not this task's history.
+    assert_eq!(third["history"].as_array().unwrap().len(), 1);
+    let stranger = again(&json!("another"), "four").await;
+    assert_eq!(answer(&stranger), "four");
+    let mut params = said("five");
+    params["message"]["referenceTaskIds"] = json!([stranger["id"], "nobody"]);
+    let referring = client.call("SendMessage", params).await["task"].clone();
+    let text = answer(&referring);
+    assert!(text.as_str().unwrap().ends_with("which is referred to:\nfour | five"), "{text}");
+}
+
+/// Answers with all that it was asked with.
+struct Recites;
+
+impl duologue_core::Model for Recites {
+    fn name(&self) -> &str {
+        "test/recites"
+    }
+
+    fn ask(&self, request: duologue_core::Request) -> duologue_core::DeltaStream {
+        use duologue_core::{Delta, StopReason};
+        use futures::StreamExt;
+        let texts: Vec<String> = request.messages.iter().map(|message| message.text()).collect();
+        let deltas = [Ok(Delta::Text(texts.join(" | "))), Ok(Delta::Stop(StopReason::Completed))];
+        futures::stream::iter(deltas).boxed()
+    }
+}
