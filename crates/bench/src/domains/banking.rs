@@ -17,6 +17,7 @@ mod customer;
 mod debit;
 mod desk;
 mod disputes;
+mod expression;
 mod json;
 mod knowledge;
 mod limits;

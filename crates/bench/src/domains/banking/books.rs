@@ -156,6 +156,20 @@ pub(super) fn id(seed: &str, length: usize) -> String {
     sha256(seed.as_bytes()).chars().take(length).collect()
 }
 
+/// `":".join(parts)`, which takes texts only.
+pub(super) fn joined(parts: &[&Value]) -> Result<String, Failure> {
+    for (at, part) in parts.iter().enumerate() {
+        if part.as_str().is_none() {
+            return raise(format!(
+                "sequence item {at}: expected str instance, {} found",
+                type_name(part)
+            ));
+        }
+    }
+    let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_str()).collect();
+    Ok(parts.join(":"))
+}
+
 /// `float(value)`; `None` where Python raises.
 pub(super) fn number(value: &Value) -> Option<f64> {
     match value {

@@ -1,8 +1,8 @@
 //! Hidden tools around credit cards: rewards, replacements, closures, credits, payments.
 
 use super::books::{
-    Answer, TODAY, add, amount_in, balance, cents, change, find, id, is_in, is_nothing, list,
-    number, say, search, titled,
+    Answer, TODAY, add, amount_in, balance, cents, change, find, id, is_in, is_nothing, joined,
+    list, number, say, search, titled,
 };
 use crate::{
     Args, Tool, Value, World,
@@ -283,9 +283,16 @@ fn apply_statement_credit(world: &mut World, args: &Args) -> Answer {
     if no_account(world, args) {
         say!("Error: Credit card account '{account}' not found.");
     }
-    let (user, reason) = (args.shown("user_id"), args.shown("reason"));
+    let user = args.shown("user_id");
     let amount = cents(&args["amount"])?;
-    let seed = format!("transaction:{user}:STATEMENT_CREDIT:{reason}:{amount}:Statement Credit");
+    let seed = joined(&[
+        &"transaction".into(),
+        &args["user_id"],
+        &"STATEMENT_CREDIT".into(),
+        &args["reason"],
+        &amount.as_str().into(),
+        &"Statement Credit".into(),
+    ])?;
     let transaction = format!("txn_{}", id(&seed, 12));
     let record = Value::dict([
         ("transaction_id", transaction.clone().into()),

@@ -2,14 +2,14 @@
 
 use super::{
     books::{
-        Answer, TODAY, add, balance, cents, change, find, id, is_in, is_nothing, list, number,
-        records, say, search, search_all,
+        Answer, TODAY, add, balance, cents, change, find, id, is_in, is_nothing, joined, list,
+        number, records, say, search, search_all,
     },
     desk,
     json::{self, Numbers},
 };
 use crate::{
-    Args, Failure, Tool, Value, World,
+    Args, Tool, Value, World,
     python::{Layout, dumps, float_repr, multiply, sha256, str_of, type_name},
     raise,
     schema::{Default, Type, field},
@@ -170,20 +170,6 @@ fn apply_for_credit_card(world: &mut World, args: &Args) -> Answer {
         "Credit card application submitted:\nYour application has been successfully submitted. \
          You will receive a decision within 5-7 business days via email."
     )
-}
-
-/// `":".join(parts)`, which takes texts only.
-fn joined(parts: &[&Value]) -> Result<String, Failure> {
-    for (at, part) in parts.iter().enumerate() {
-        if part.as_str().is_none() {
-            return raise(format!(
-                "sequence item {at}: expected str instance, {} found",
-                type_name(part)
-            ));
-        }
-    }
-    let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_str()).collect();
-    Ok(parts.join(":"))
 }
 
 fn submit_referral(world: &mut World, args: &Args) -> Answer {

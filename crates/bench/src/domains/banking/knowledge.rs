@@ -2,12 +2,12 @@
 
 use std::{collections::HashMap, fs};
 
-use fancy_regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::{
     NAME,
     books::{Answer, say, text},
+    expression::{count, expression},
 };
 use crate::{
     DataDir, DataError, Tool, World, read_json,
@@ -173,8 +173,7 @@ fn grep(world: &mut World, args: &crate::Args) -> Answer {
         && let Some(expression) = expression(pattern)
     {
         for document in &knowledge.documents {
-            // An expression that takes too long on a text does not match it.
-            let matches = expression.find_iter(&document.content).take_while(Result::is_ok).count();
+            let matches = count(&expression, &document.content);
             if matches > 0 {
                 found.push((document, float(matches)));
             }
@@ -184,35 +183,6 @@ fn grep(world: &mut World, args: &crate::Args) -> Answer {
         say!("No matches found for pattern: {pattern}");
     }
     say!("{}", knowledge.show(&best(found)))
-}
-
-/// The expression, or the text itself where Python takes it for none.
-fn expression(pattern: &str) -> Option<Regex> {
-    let build = |pattern: &str| {
-        RegexBuilder::new(pattern).case_insensitive(true).backtrack_limit(1_000_000).build().ok()
-    };
-    pythons(pattern)
-        .and_then(|pattern| build(&pattern))
-        .or_else(|| build(&fancy_regex::escape(pattern)))
-}
-
-/// The expression in our library's spelling; `None` where Python refuses what the library takes.
-fn pythons(pattern: &str) -> Option<String> {
-    let mut out = String::with_capacity(pattern.len());
-    let mut letters = pattern.chars();
-    while let Some(letter) = letters.next() {
-        out.push(letter);
-        if letter == '\\' {
-            match letters.next()? {
-                'Z' => out.push('z'),
-                known @ ('A' | 'b' | 'B' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'a' | 'f' | 'n'
-                | 'r' | 't' | 'u' | 'U' | 'v' | 'x') => out.push(known),
-                unknown if unknown.is_ascii_alphabetic() => return None,
-                other => out.push(other),
-            }
-        }
-    }
-    Some(out)
 }
 
 fn best(mut found: Vec<(&Document, f64)>) -> Vec<(&Document, f64)> {
@@ -255,12 +225,5 @@ mod tests {
         let found = knowledge.rank("lost CARD");
         assert_eq!(found.first().map(|(one, _)| one.id.as_str()), Some("cards"));
         assert_eq!(found.len(), 3);
-    }
-
-    #[test]
-    fn what_python_takes_for_no_expression_is_searched_as_text() {
-        assert!(expression("fee(").unwrap().is_match("a FEE( here").unwrap());
-        assert!(expression(r"\p{L}").unwrap().is_match(r"a \p{L} here").unwrap());
-        assert!(expression(r"fees?\b").unwrap().is_match("Fee").unwrap());
     }
 }
