@@ -69,6 +69,7 @@ pub(crate) fn of_session(error: &SessionError) -> A2AError {
 pub(crate) fn of_store(error: &StoreError) -> A2AError {
     match error {
         StoreError::NotFound(id) => not_found(id.as_str()),
+        StoreError::Exists(_) => invalid("id", "it is taken; choose another"),
         other => {
             tracing::error!(error = %other, "the journal failed");
             A2AError::internal("The journal cannot be read or written now")

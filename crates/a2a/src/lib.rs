@@ -11,6 +11,7 @@
 //!   off the journal, and nothing else is kept.
 //! - [`Remote`] is another agent, in 1.0 or 0.3; [`Remote::agent`] makes it one of ours.
 //! - [`Access`] says who may call; everybody sees only their own tasks.
+//! - [`CardKey`] signs cards; [`verify_card`] checks them against pinned keys.
 //! - [`PushSettings`] says how clients are notified, [`Limits`] how much is done at once.
 //!
 //! The types of the protocol come from the `a2a` crates of its own project; the engine and the
@@ -23,6 +24,7 @@ mod fault;
 mod push;
 mod server;
 mod service;
+mod signature;
 mod task;
 mod v03;
 mod wire;
@@ -33,6 +35,7 @@ pub use client::{Credentials, Remote, RemoteError};
 pub use push::PushSettings;
 pub use server::{ServeError, Server, Serving};
 pub use service::Limits;
+pub use signature::{CardError, CardKey, verify_card};
 pub use task::{give_artifact, reply_directly};
 
 /// Choose the one TLS of the whole product, unless somebody has.

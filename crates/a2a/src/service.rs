@@ -225,6 +225,7 @@ impl Service {
         for id in &page.ids {
             // One that was deleted meanwhile is left out.
             if let Ok(view) = self.0.tasks.view(&call.caller, id).await {
+                self.0.tasks.refresh(id, &view);
                 tasks.push(view.task(history, with_artifacts));
             }
         }

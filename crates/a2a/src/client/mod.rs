@@ -21,7 +21,7 @@ use a2a_client::{ServiceParams, Transport, jsonrpc::JsonRpcTransport, rest::Rest
 use duologue_core::Agent;
 use url::Url;
 
-use crate::v03;
+use crate::{CardError, v03, verify_card};
 
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -90,6 +90,14 @@ pub enum RemoteError {
     /// It speaks nothing that we do.
     #[error("{0} offers no way to talk that is known here")]
     NoCommonWay(String),
+    /// Its card is not what a pinned key signed.
+    #[error("the card at {url} is not trusted: {source}")]
+    Untrusted {
+        /// Where the card is.
+        url: String,
+        /// What is wrong with its signature.
+        source: CardError,
+    },
     /// It said no, or nothing.
     #[error("{0}")]
     Protocol(#[from] A2AError),
@@ -110,6 +118,23 @@ impl Remote {
     /// Find an agent by its address: fetch its card and choose a way to talk that both know. The
     /// bindings of 1.0 come before those of 0.3.
     pub async fn connect(address: &str, credentials: &Credentials) -> Result<Self, RemoteError> {
+        Self::find(address, credentials, None).await
+    }
+
+    /// The same, but only if one of these keys (a JWKS) signed its card.
+    pub async fn connect_pinned(
+        address: &str,
+        credentials: &Credentials,
+        pinned: &str,
+    ) -> Result<Self, RemoteError> {
+        Self::find(address, credentials, Some(pinned)).await
+    }
+
+    async fn find(
+        address: &str,
+        credentials: &Credentials,
+        pinned: Option<&str>,
+    ) -> Result<Self, RemoteError> {
         crate::install_tls();
         let base = card::parse_address(address)?;
         let http = reqwest::Client::builder()
@@ -117,6 +142,10 @@ impl Remote {
             .build()
             .map_err(|error| RemoteError::Address(address.to_owned(), error.to_string()))?;
         let card = card::fetch(&http, &base).await?;
+        if let Some(pinned) = pinned {
+            verify_card(&card, pinned)
+                .map_err(|source| RemoteError::Untrusted { url: base.to_string(), source })?;
+        }
         Self::with_card(card, &base, http, credentials).await
     }
 

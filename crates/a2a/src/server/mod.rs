@@ -25,7 +25,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Access, Limits, PushSettings,
+    Access, CardKey, Limits, PushSettings,
     card::{Reached, card_of},
     push::Pushes,
     service::Service,
@@ -61,6 +61,7 @@ pub struct Server {
     limits: Limits,
     amend: Vec<Amend>,
     extended: Option<AgentCard>,
+    signer: Option<CardKey>,
 }
 
 type Amend = Box<dyn FnOnce(&mut AgentCard) + Send>;
@@ -99,6 +100,7 @@ impl Server {
             limits: Limits::default(),
             amend: Vec::new(),
             extended: None,
+            signer: None,
         }
     }
 
@@ -157,6 +159,12 @@ impl Server {
         self
     }
 
+    /// Sign the card, so that clients who pinned the key know it for the agent's own.
+    pub fn sign(mut self, key: CardKey) -> Self {
+        self.signer = Some(key);
+        self
+    }
+
     /// Begin to serve. Tasks that an earlier process left in the middle go on.
     pub async fn start(self) -> Result<Serving, ServeError> {
         if self.extended.is_some() && self.access.is_open() {
@@ -184,6 +192,9 @@ impl Server {
         card.capabilities.extended_agent_card = Some(self.extended.is_some());
         for amend in self.amend {
             amend(&mut card);
+        }
+        if let Some(key) = &self.signer {
+            key.sign(&mut card).map_err(|error| ServeError::Setup(error.to_string()))?;
         }
         let settings = TaskSettings { input_modes: card.default_input_modes.clone() };
         let setup = |error: a2a::A2AError| ServeError::Setup(error.message);

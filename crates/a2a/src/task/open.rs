@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -27,13 +27,13 @@ pub(crate) struct OpenSessions {
     agent: Agent,
     store: Arc<dyn Store>,
     open: Mutex<HashMap<SessionId, Weak<Open>>>,
-    /// One at a time takes up a session that is closed.
-    opening: tokio::sync::Mutex<()>,
+    /// One at a time takes up the same session.
+    opening: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl OpenSessions {
     pub(crate) fn new(agent: Agent, store: Arc<dyn Store>) -> Self {
-        Self { agent, store, open: Mutex::default(), opening: tokio::sync::Mutex::new(()) }
+        Self { agent, store, open: Mutex::default(), opening: Mutex::default() }
     }
 
     /// Begin a session.
@@ -56,7 +56,18 @@ impl OpenSessions {
         if let Some(open) = self.find(id) {
             return Ok(open);
         }
-        let _one_at_a_time = self.opening.lock().await;
+        let turnstile = Arc::clone(lock(&self.opening).entry(id.clone()).or_default());
+        let opened = {
+            let _one_at_a_time = turnstile.lock().await;
+            self.take_up(id).await
+        };
+        drop(turnstile);
+        // Whoever is the last to leave takes the turnstile away: the map holds one of them too.
+        lock(&self.opening).retain(|_, turnstile| Arc::strong_count(turnstile) > 1);
+        opened
+    }
+
+    async fn take_up(&self, id: &SessionId) -> Result<Arc<Open>, SessionError> {
         let mut tries = 0;
         loop {
             if let Some(open) = self.find(id) {
@@ -77,12 +88,12 @@ impl OpenSessions {
     }
 
     fn find(&self, id: &SessionId) -> Option<Arc<Open>> {
-        self.lock().get(id).and_then(Weak::upgrade)
+        lock(&self.open).get(id).and_then(Weak::upgrade)
     }
 
     fn keep(&self, id: &SessionId, session: Session) -> Arc<Open> {
         let open = Arc::new(Open { session });
-        let mut all = self.lock();
+        let mut all = lock(&self.open);
         // What was let go is cleared away when the map has grown by as much.
         if all.len() == all.capacity() {
             all.retain(|_, open| open.strong_count() > 0);
@@ -90,8 +101,8 @@ impl OpenSessions {
         all.insert(id.clone(), Arc::downgrade(&open));
         open
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Weak<Open>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

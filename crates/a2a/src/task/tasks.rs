@@ -170,13 +170,17 @@ impl Tasks {
             key: key.map(str::to_owned),
             by_tasks_send: begin.by_tasks_send,
         };
+        let config = request.configuration.as_ref();
+        let config = config.and_then(|config| config.task_push_notification_config.as_ref());
+        let target = config.map(|config| self.0.pushes.target(config)).transpose()?;
+        let remembered = self.recall(caller, message).await?;
+        // All that may be refused was looked at: from here on there is a task.
         let id = begin.id.map_or_else(SessionId::random, SessionId::from);
         let open = self
             .0
             .sessions
             .start(&id, [(BIRTH.to_owned(), json!(birth))])
             .map_err(|error| fault::of_session(&error))?;
-        let remembered = self.recall(caller, message).await?;
         let entries = 1 + remembered.len() as u64;
         for message in remembered {
             open.session.observe(message).map_err(|error| fault::of_session(&error))?;
@@ -185,9 +189,7 @@ impl Tasks {
         let now = chrono::Utc::now().timestamp_millis();
         let view = TaskView::born(id.as_str(), birth, now, entries);
         let mut watch = self.new_watch(Arc::clone(&open), view.clone());
-        let config = request.configuration.as_ref();
-        if let Some(config) = config.and_then(|c| c.task_push_notification_config.as_ref()) {
-            let target = self.0.pushes.target(config)?;
+        if let Some(target) = target {
             self.0.pushes.note(&open.session, &target)?;
         }
         let message = message_from_wire(message);
@@ -343,16 +345,7 @@ impl Tasks {
     }
 
     fn list(&self, watch: &Watch) {
-        let view = watch.view();
-        let mut index = self.index();
-        let is_known =
-            |known: &Listed| known.at == view.status_at() && known.state == *view.state();
-        if index.get(watch.id()).is_some_and(is_known) {
-            return;
-        }
-        if let Some(listed) = Listed::of(view) {
-            index.put(watch.id(), listed);
-        }
+        self.refresh(watch.id(), watch.view());
     }
 
     fn new_watch(&self, open: Arc<Open>, view: TaskView) -> Watch {
@@ -422,6 +415,18 @@ impl Tasks {
             Ok(entries) => Ok(entries),
             Err(StoreError::NotFound(_)) => Err(fault::not_found(id)),
             Err(error) => Err(fault::of_store(&error)),
+        }
+    }
+
+    /// What a journal says now goes before what the index knew: another process may have written.
+    pub(crate) fn refresh(&self, id: &str, view: &TaskView) {
+        let mut index = self.index();
+        let is_level =
+            |known: &Listed| known.at == view.status_at() && known.state == *view.state();
+        if !index.get(id).is_some_and(is_level)
+            && let Some(listed) = Listed::of(view)
+        {
+            index.put(id, listed);
         }
     }
 

@@ -186,3 +186,17 @@ async fn an_address_without_an_agent_is_told() {
     let error = Remote::connect("ftp://x", &Credentials::none()).await.unwrap_err();
     assert!(matches!(error, RemoteError::Address(..)), "{error}");
 }
+
+#[tokio::test]
+async fn a_card_is_trusted_only_with_the_signature_of_a_pinned_key() {
+    use duologue_a2a::CardKey;
+    let key = || CardKey::from_pkcs8("k1", &CardKey::generate().unwrap()).unwrap();
+    let (ours, theirs) = (key(), key());
+    let pinned = ours.jwks();
+    let server = Server::new(asks(), Arc::new(MemoryStore::new())).sign(ours);
+    let serving = server.start().await.unwrap();
+    let none = Credentials::none();
+    Remote::connect_pinned(serving.url(), &none, &pinned).await.unwrap();
+    let error = Remote::connect_pinned(serving.url(), &none, &theirs.jwks()).await.unwrap_err();
+    assert!(matches!(error, RemoteError::Untrusted { .. }), "{error}");
+}
