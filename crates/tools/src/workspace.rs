@@ -103,6 +103,16 @@ impl Workspace {
         self.dir().metadata(path.as_path()).map_err(|error| self.explain(&error, path))
     }
 
+    /// Whether there is anything at a path.
+    pub(crate) fn exists(&self, path: &WorkspacePath) -> bool {
+        !matches!(self.dir().metadata(path.as_path()), Err(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// That there is nothing at a path, in words that a model can act on.
+    pub(crate) fn missing(&self, path: &WorkspacePath) -> ToolError {
+        self.explain(&io::ErrorKind::NotFound.into(), path)
+    }
+
     /// An I/O error in words that a model can act on.
     fn explain(&self, error: &io::Error, path: &WorkspacePath) -> ToolError {
         ToolError(match error.kind() {

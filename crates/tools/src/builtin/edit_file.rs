@@ -45,6 +45,10 @@ pub(crate) fn edit_file(workspace: &Workspace) -> impl Tool + use<> {
             let workspace = workspace.clone();
             blocking(context.cancel, move |_| {
                 let path = &arguments.path;
+                if !workspace.exists(path) {
+                    let error = workspace.missing(path);
+                    return Err(ToolError(format!("{error}; write_file makes a new file")));
+                }
                 workspace.change(path, |file| {
                     let before = read(file, path)?;
                     let (after, lines) = replaced(&before, &arguments)?;

@@ -350,7 +350,10 @@ async fn an_edit_that_cannot_be_made_changes_nothing() {
     for (arguments, expected) in [
         (json!({"path": "x", "old_text": "a", "new_text": "b"}), "old_text occurs 2 times"),
         (json!({"path": "x", "old_text": "z", "new_text": "b"}), "old_text is not in the file"),
-        (json!({"path": "y", "old_text": "z", "new_text": "b"}), "there is no \"y\""),
+        (
+            json!({"path": "y", "old_text": "z", "new_text": "b"}),
+            "there is no \"y\"; write_file makes a new file",
+        ),
         (json!({"path": "latin", "old_text": "c", "new_text": "b"}), "is not UTF-8"),
     ] {
         let error = bench.call("edit_file", arguments).await.unwrap_err();
