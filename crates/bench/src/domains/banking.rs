@@ -26,7 +26,8 @@ use std::{fs, sync::Arc};
 
 use crate::{
     DataDir, DataError, Dict, Domain, Failure, Task, TaskSet, Tool, Toolkit, Value, World,
-    read_json, world::UserDatabase,
+    read_json,
+    world::{Database, UserDatabase},
 };
 use knowledge::{Knowledge, SEARCH_TOOLS};
 
@@ -62,20 +63,20 @@ pub(super) fn load(data: &DataDir, variant: Option<&str>) -> Result<Domain, Data
     };
     let knowledge = Knowledge::load(data)?;
     let policy = rules(data, variant.rules, &knowledge)?;
+    let db = data.database(NAME, "db.json", &books::TRANSACTIONAL_DB)?;
+    Ok(assemble(variant, db, knowledge, policy))
+}
+
+fn assemble(variant: &Variant, db: Database, knowledge: Knowledge, policy: String) -> Domain {
     let search = SEARCH_TOOLS.iter().filter(|tool| variant.tools.contains(&tool.name));
     let tools = search.chain(desk::TOOLS).chain(discoverable()).collect();
-    Ok(Domain {
+    Domain {
         user: Some(Toolkit::new("KnowledgeUserTools", customer::TOOLS)),
         user_db: UserDatabase::Shared,
         prepare,
         assets: Arc::new(knowledge),
-        ..Domain::new(
-            NAME,
-            Toolkit { class: "KnowledgeTools", tools },
-            data.database(NAME, "db.json", &books::TRANSACTIONAL_DB)?,
-            policy,
-        )
-    })
+        ..Domain::new(NAME, Toolkit { class: "KnowledgeTools", tools }, db, policy)
+    }
 }
 
 /// Loads the tasks, of which each has a file.
@@ -129,4 +130,60 @@ fn rules(data: &DataDir, file: &str, knowledge: &Knowledge) -> Result<String, Da
         text = format!("{before}{part}{after}");
     }
     Ok(text.replace("{{full_knowledge_base}}", &knowledge.whole()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Environment, Mode, Requestor, ToolCall, python::loads};
+
+    fn environment() -> Environment {
+        let model = &books::TRANSACTIONAL_DB;
+        let db = loads(
+            r#"{"accounts": {"data": {"a1": {"account_id": "a1", "user_id": "u1",
+                "class": "checking", "status": "OPEN", "current_holdings": "$1,000.00"}}}}"#,
+        );
+        let db = Database { value: model.read(&db.unwrap()).unwrap(), model };
+        let variant = VARIANTS.first().unwrap();
+        let domain = assemble(variant, db, Knowledge::default(), String::new());
+        Environment::new(&Arc::new(domain), Mode::Dialogue).unwrap()
+    }
+
+    fn call(environment: &mut Environment, requestor: Requestor, name: &str, args: &str) -> String {
+        let arguments = loads(args).unwrap();
+        let call = ToolCall { id: String::new(), name: name.to_owned(), arguments, requestor };
+        environment.respond(&call).content.unwrap_or_default()
+    }
+
+    #[test]
+    fn a_tool_must_be_unlocked_and_only_changes_leave_a_trace() {
+        let mut bank = environment();
+        let mut agent = |name: &str, args: &str| call(&mut bank, Requestor::Assistant, name, args);
+        let read = r#"{"agent_tool_name": "get_all_user_accounts_by_user_id_3847",
+            "arguments": "{\"user_id\": \"u1\"}"}"#;
+        let locked = agent("call_discoverable_agent_tool", read);
+        assert!(locked.contains("has not been unlocked"), "{locked}");
+        agent(
+            "unlock_discoverable_agent_tool",
+            r#"{"agent_tool_name": "get_all_user_accounts_by_user_id_3847"}"#,
+        );
+        let accounts = agent("call_discoverable_agent_tool", read);
+        assert!(accounts.contains("current_holdings: $1,000.00"), "{accounts}");
+        assert!(bank.world.db["agent_discoverable_tools"]["data"].entries().is_empty());
+    }
+
+    #[test]
+    fn what_the_user_does_with_a_tool_they_were_given_is_in_the_same_books() {
+        let mut bank = environment();
+        let deposit = r#"{"discoverable_tool_name": "deposit_check_3847",
+            "arguments": "{\"account_id\": \"a1\", \"check_amount\": 25}"}"#;
+        let user = Requestor::User;
+        let refused = call(&mut bank, user, "call_discoverable_user_tool", deposit);
+        assert!(refused.contains("has not been given to you"), "{refused}");
+        let give = r#"{"discoverable_tool_name": "deposit_check_3847"}"#;
+        call(&mut bank, Requestor::Assistant, "give_discoverable_user_tool", give);
+        call(&mut bank, user, "call_discoverable_user_tool", deposit);
+        assert_eq!(bank.world.db["accounts"]["data"]["a1"]["current_holdings"], "$1025.00");
+        assert_eq!(bank.user_db_hash(), Some(bank.db_hash()));
+    }
 }

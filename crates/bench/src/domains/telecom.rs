@@ -44,21 +44,24 @@ fn domain(data: &DataDir, name: &str, support: &str, solo: &str) -> Result<Domai
              <tech_support_policy>\n{support}\n</tech_support_policy>"
         ))
     };
-    Ok(Domain {
+    Ok(assemble(
+        name,
+        [database("db.toml", &TELECOM_DB)?, database("user_db.toml", &TELECOM_USER_DB)?],
+        [policy("main_policy.md", support)?, policy("main_policy_solo.md", solo)?],
+    ))
+}
+
+fn assemble(name: &str, [db, user_db]: [Database; 2], [policy, solo]: [String; 2]) -> Domain {
+    Domain {
         user: Some(Toolkit {
             class: "TelecomUserTools",
             tools: phone::TOOLS.iter().chain(trouble::FUNCTIONS).collect(),
         }),
-        user_db: UserDatabase::Own(database("user_db.toml", &TELECOM_USER_DB)?),
-        solo_policy: Some(policy("main_policy_solo.md", solo)?),
+        user_db: UserDatabase::Own(user_db),
+        solo_policy: Some(solo),
         sync,
-        ..Domain::new(
-            name,
-            Toolkit::new("TelecomTools", carrier::TOOLS),
-            database("db.toml", &TELECOM_DB)?,
-            policy("main_policy.md", support)?,
-        )
-    })
+        ..Domain::new(name, Toolkit::new("TelecomTools", carrier::TOOLS), db, policy)
+    }
 }
 
 /// Tells the phone what the carrier knows of its line, and the carrier what the user paid.
@@ -93,4 +96,85 @@ fn sync(world: &mut World) -> Result<(), Failure> {
         sense(world, "payment_request", request);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{Environment, Mode, Requestor, ToolCall, python::loads};
+
+    /// A customer with one line of 5 GB and a bill to pay, and the phone of that line.
+    fn environment() -> Environment {
+        let db = loads(
+            r#"{
+                "plans": [{"plan_id": "P1", "name": "Small", "data_limit_gb": 5,
+                    "price_per_month": 40, "data_refueling_price_per_gb": 2}],
+                "customers": [{"customer_id": "C1", "full_name": "Ada", "email": "a@b.c",
+                    "date_of_birth": "1990-01-01", "phone_number": "555", "line_ids": ["L1"],
+                    "bill_ids": ["B1"],
+                    "address": {"street": "1", "city": "2", "state": "3", "zip_code": "4"}}],
+                "lines": [{"line_id": "L1", "phone_number": "555", "status": "Active",
+                    "plan_id": "P1", "data_used_gb": 5.5}],
+                "bills": [{"bill_id": "B1", "customer_id": "C1", "period_start": "2025-01-01",
+                    "period_end": "2025-01-31", "issue_date": "2025-01-01", "total_due": 40,
+                    "due_date": "2025-01-15", "status": "Overdue"}]
+            }"#,
+        );
+        let user = loads(r#"{"surroundings": {"name": "Ada", "phone_number": "555"}}"#);
+        let database = |model: &'static crate::schema::Model, value| Database {
+            value: model.read(&value).unwrap(),
+            model,
+        };
+        let databases =
+            [database(&TELECOM_DB, db.unwrap()), database(&TELECOM_USER_DB, user.unwrap())];
+        let domain = assemble("telecom", databases, [String::new(), String::new()]);
+        Environment::new(&Arc::new(domain), Mode::Dialogue).unwrap()
+    }
+
+    fn call(environment: &mut Environment, requestor: Requestor, name: &str, args: &str) -> String {
+        let arguments = loads(args).unwrap();
+        let call = ToolCall { id: String::new(), name: name.to_owned(), arguments, requestor };
+        environment.respond(&call).content.unwrap_or_default()
+    }
+
+    #[test]
+    fn data_that_the_agent_adds_reach_the_phone_at_once() {
+        let mut environment = environment();
+        let test = call(&mut environment, Requestor::User, "run_speed_test", "{}");
+        assert_eq!(test, "Speed test failed: No Connection.");
+        let refuel = r#"{"customer_id": "C1", "line_id": "L1", "gb_amount": 2.0}"#;
+        let added = call(&mut environment, Requestor::Assistant, "refuel_data", refuel);
+        assert!(added.contains("for $4.00"), "{added}");
+        let test = call(&mut environment, Requestor::User, "run_speed_test", "{}");
+        assert!(test.starts_with("Speed Test Result: 220.00 Mbps (Excellent)."), "{test}");
+    }
+
+    #[test]
+    fn a_payment_on_the_phone_pays_the_bill_at_the_carrier() {
+        let mut environment = environment();
+        let bill = r#"{"customer_id": "C1", "bill_id": "B1"}"#;
+        call(&mut environment, Requestor::Assistant, "send_payment_request", bill);
+        let asked = call(&mut environment, Requestor::User, "check_payment_request", "{}");
+        assert_eq!(asked, "You have a payment request for bill B1 of 40.0 USD.");
+        call(&mut environment, Requestor::User, "make_payment", "{}");
+        assert_eq!(environment.world.db["bills"][0]["status"], "Paid");
+        assert!(surroundings(&environment.world)["payment_request"].is_none());
+    }
+
+    #[test]
+    fn a_broken_vpn_stays_broken_when_it_is_connected_again() {
+        let mut environment = environment();
+        let broken = crate::FunctionCall {
+            env_type: Requestor::User,
+            func_name: "break_vpn".to_owned(),
+            arguments: Value::empty_dict(),
+        };
+        environment.call_function(&broken).unwrap();
+        call(&mut environment, Requestor::User, "disconnect_vpn", "{}");
+        call(&mut environment, Requestor::User, "connect_vpn", "{}");
+        let status = call(&mut environment, Requestor::User, "check_vpn_status", "{}");
+        assert!(status.contains("<PerformanceLevel.POOR: 'poor'>"), "{status}");
+    }
 }

@@ -22,6 +22,7 @@ const MOST: usize = 10;
 ///
 /// They come in the folder's own order, as in the reference: it decides between documents that
 /// fit equally well.
+#[derive(Default)]
 pub(super) struct Knowledge {
     documents: Vec<Document>,
     words: HashMap<String, Word>,
@@ -192,8 +193,7 @@ fn best(mut found: Vec<(&Document, f64)>) -> Vec<(&Document, f64)> {
 }
 
 fn knowledge(world: &World) -> &Knowledge {
-    static NONE: std::sync::LazyLock<Knowledge> =
-        std::sync::LazyLock::new(|| Knowledge::index(Vec::new()));
+    static NONE: std::sync::LazyLock<Knowledge> = std::sync::LazyLock::new(Knowledge::default);
     world.assets.downcast_ref().unwrap_or(&NONE)
 }
 
