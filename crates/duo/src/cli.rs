@@ -153,6 +153,9 @@ pub(crate) enum Command {
     /// Show or delete what planned agents have learned.
     #[command(subcommand)]
     Lessons(Lessons),
+    /// Measure agents on τ²-bench: run, judge, score, compare.
+    #[command(subcommand)]
+    Bench(crate::commands::bench::Bench),
 }
 
 #[derive(Args, Debug)]

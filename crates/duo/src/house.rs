@@ -305,7 +305,7 @@ impl House {
     }
 
     /// A model by its name.
-    async fn model(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
+    pub(crate) async fn model(&self, name: &str) -> Result<Arc<dyn Model>, Failure> {
         #[cfg(feature = "local")]
         if crate::local::is_local(name) {
             return crate::local::model(self, name).await;

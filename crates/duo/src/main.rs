@@ -50,7 +50,10 @@ fn end(done: Done) -> std::process::ExitCode {
     std::process::ExitCode::from(exit as u8)
 }
 
-async fn run(cli: Cli) -> Done {
+async fn run(mut cli: Cli) -> Done {
+    // The agents of the bench are not all agents of the configuration.
+    let is_bench = matches!(cli.command, Some(Command::Bench(_)));
+    let benched = if is_bench { cli.shared.agent.take() } else { None };
     let house = House::open(&cli.shared)?;
     match cli.command.unwrap_or_else(|| Command::Chat(Chat::default())) {
         Command::Run(args) => commands::run::run(&house, args).await,
@@ -69,5 +72,6 @@ async fn run(cli: Cli) -> Done {
         Command::Tools(args) => commands::tools::tools(&house, args),
         Command::Config(args) => commands::config::config(&house, args),
         Command::Lessons(args) => commands::lessons::lessons(&house, args).await,
+        Command::Bench(args) => commands::bench::bench(&house, args, benched).await,
     }
 }

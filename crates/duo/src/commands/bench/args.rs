@@ -1,0 +1,263 @@
+//! What `duo bench` understands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+/// Measure agents on τ²-bench.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Run tasks with an agent and a simulated user, and judge what came of it.
+    Run(Box<Run>),
+    /// Judge recorded simulations again.
+    Evaluate(Evaluate),
+    /// Read simulations.
+    View(View),
+    /// Score files of results.
+    Metrics(Metrics),
+    /// Compare two files of results, task by task.
+    Compare(Compare),
+    /// Take part yourself, as the agent or as the user.
+    Play(Box<Play>),
+    /// Print a domain's rules, tools and tasks.
+    Domain(Domain),
+    /// Write a report that opens in a browser.
+    Export(Export),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    duo bench run\n      the embedded domain, with the model at hand\n  \
+    duo bench run --domain airline --agent llm_agent --agent-llm openai/gpt-4.1 --num-trials 4\n  \
+    duo bench run --agent planned --agent-llm local --task-ids book_tune_up\n  \
+    duo bench run --agent oracle --user oracle_user --num-trials 125\n\n\
+    --agent takes llm_agent, llm_agent_gt, llm_agent_solo, oracle, idle, or any agent of Duologue: a \
+    behaviour or one of the configuration's. Domains other than bike_shop need the data of \
+    τ²-bench: see --data.\n\
+    A run that was stopped goes on with the same --save-to: what is finished is kept.")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(super) source: Source,
+
+    #[command(flatten)]
+    pub(super) choice: Choice,
+
+    #[command(flatten)]
+    pub(super) cast: Cast,
+
+    /// How often each task is run.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) num_trials: u32,
+
+    /// How many conversations go on at once.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    pub(super) max_concurrency: usize,
+
+    /// The seed of all trials.
+    #[arg(long, default_value_t = 300)]
+    pub(super) seed: u32,
+
+    /// How often a conversation that broke off is begun again.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    pub(super) max_retries: u32,
+
+    /// The file of results.
+    #[arg(long, value_name = "FILE")]
+    pub(super) save_to: Option<PathBuf>,
+}
+
+/// Where a domain comes from.
+#[derive(Args, Debug)]
+pub(crate) struct Source {
+    /// The domain; `NAME:VARIANT` for one that comes in variants.
+    #[arg(long, short, default_value = "bike_shop", value_name = "NAME")]
+    pub(super) domain: String,
+
+    /// The `data` folder of a τ²-bench checkout; otherwise TAU2_DATA_DIR says where it is.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) data: Option<PathBuf>,
+}
+
+/// Which tasks.
+#[derive(Args, Debug)]
+pub(crate) struct Choice {
+    /// Only these tasks.
+    #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',')]
+    pub(super) task_ids: Vec<String>,
+
+    /// Only the tasks of this split; `base` where the domain has one, otherwise all.
+    #[arg(long, value_name = "NAME")]
+    pub(super) task_split: Option<String>,
+
+    /// Only so many tasks, from the first.
+    #[arg(long, value_name = "N")]
+    pub(super) num_tasks: Option<usize>,
+}
+
+/// Who takes part, and within which bounds.
+#[derive(Args, Debug)]
+pub(crate) struct Cast {
+    /// The agent's model.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(super) agent_llm: Option<String>,
+
+    /// Settings of the agent's model, as JSON.
+    #[arg(long, value_name = "JSON", value_parser = json)]
+    pub(super) agent_llm_args: Option<Value>,
+
+    /// The simulated user: `user_simulator`, `oracle_user`, or `dummy_user` beside an agent alone.
+    #[arg(long, value_name = "NAME")]
+    pub(super) user: Option<String>,
+
+    /// The user's model; the agent's otherwise.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(super) user_llm: Option<String>,
+
+    /// Settings of the user's model, as JSON.
+    #[arg(long, value_name = "JSON", value_parser = json)]
+    pub(super) user_llm_args: Option<Value>,
+
+    /// The model that judges natural-language assertions; the user's otherwise.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(super) judge_llm: Option<String>,
+
+    /// Most steps of a conversation.
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    pub(super) max_steps: u32,
+
+    /// Most failed tool calls of a conversation.
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub(super) max_errors: u32,
+
+    /// Most seconds of a conversation.
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) timeout: Option<u64>,
+
+    /// End a conversation in which a message speaks and calls tools at once.
+    #[arg(long)]
+    pub(super) enforce_communication_protocol: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  duo bench evaluate results.json --judge-llm openai/gpt-4.1")]
+pub(crate) struct Evaluate {
+    /// Files of results.
+    #[arg(required = true)]
+    pub(super) files: Vec<PathBuf>,
+
+    /// The `data` folder of a τ²-bench checkout; otherwise TAU2_DATA_DIR says where it is.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) data: Option<PathBuf>,
+
+    /// The model that judges natural-language assertions; without one they are left out.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(super) judge_llm: Option<String>,
+
+    /// Judge with today's tasks instead of those in the file.
+    #[arg(long)]
+    pub(super) todays_tasks: bool,
+
+    /// Write the judgements into the files.
+    #[arg(long)]
+    pub(super) save: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  duo bench view results.json\n  \
+    duo bench view results.json --task book_tune_up --full")]
+pub(crate) struct View {
+    /// The file of results.
+    pub(super) file: PathBuf,
+
+    /// Show the simulations of this task.
+    #[arg(long, value_name = "ID")]
+    pub(super) task: Option<String>,
+
+    /// Show the simulation whose id begins so.
+    #[arg(long, value_name = "ID")]
+    pub(super) simulation: Option<String>,
+
+    /// Show tool answers whole.
+    #[arg(long)]
+    pub(super) full: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Metrics {
+    /// Files of results.
+    #[arg(required = true)]
+    pub(super) files: Vec<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Compare {
+    /// The first file of results.
+    pub(super) first: PathBuf,
+
+    /// The second.
+    pub(super) second: PathBuf,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  duo bench play --task-ids only_empty\n  \
+    duo bench play --as agent --user oracle_user\n\n\
+    What you type is said to the other side; `/NAME {JSON}` calls a tool, `/tools` lists them, \
+    `/stop` ends.")]
+pub(crate) struct Play {
+    #[command(flatten)]
+    pub(super) source: Source,
+
+    #[command(flatten)]
+    pub(super) choice: Choice,
+
+    #[command(flatten)]
+    pub(super) cast: Cast,
+
+    /// Which side you take.
+    #[arg(long = "as", value_enum, default_value_t = Side::User)]
+    pub(super) side: Side,
+}
+
+/// A side of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Side {
+    /// The agent's.
+    Agent,
+    /// The user's.
+    User,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Domain {
+    /// The domain; without one, all are listed.
+    pub(super) name: Option<String>,
+
+    /// The `data` folder of a τ²-bench checkout; otherwise TAU2_DATA_DIR says where it is.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) data: Option<PathBuf>,
+
+    /// Print the tools' schemas as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Print this task.
+    #[arg(long, value_name = "ID")]
+    pub(super) task: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  duo bench export --html report.html results.json")]
+pub(crate) struct Export {
+    /// Files of results.
+    #[arg(required = true)]
+    pub(super) files: Vec<PathBuf>,
+
+    /// The report.
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: PathBuf,
+}
+
+fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
