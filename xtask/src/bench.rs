@@ -51,6 +51,23 @@ enum Bench {
         #[arg(last = true)]
         options: Vec<String>,
     },
+    /// How fast the local model is, beside llama.cpp on the same file
+    ///
+    /// Our engine and llama.cpp (the PyPI package xllamacpp, put into `target/tools/llama`) take
+    /// turns, each in a process of its own, with the same file, the same prompt and as many threads.
+    /// The table shows medians: prompt and written tokens per second, time to load, peak memory,
+    /// processor time, and how long a second turn takes with and without the prefix cache.
+    /// It must be at least as fast in both, with at most 1.2 times the memory. Needs Python with pip;
+    /// models that are not here yet are fetched. Anything else that runs falsifies it.
+    ///
+    /// Further options go after `--`, and `cargo xtask bench local -- --help` explains them:
+    /// `cargo xtask bench local -- --models small --rounds 1`
+    #[command(verbatim_doc_comment)]
+    Local {
+        /// Options of the benchmark itself
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -65,6 +82,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         Bench::Growth { options } => {
             let mut command = bench_loop("growth");
+            command.args(options);
+            run_program(command)
+        }
+        Bench::Local { options } => {
+            let mut command = cargo(["run", "--release", "--package", "bench-local", "--", "run"]);
+            command.arg("--tools").arg(house::target().join("tools"));
             command.args(options);
             run_program(command)
         }

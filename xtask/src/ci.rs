@@ -76,8 +76,10 @@ fn docs() -> Result<()> {
 }
 
 fn tests() -> Result<()> {
-    let tools = setup::install()?;
-    let tested = test::run_with(&test::Args { options: Vec::new() }, &tools);
+    let model = setup::MODEL.to_owned();
+    let tools = setup::install(&model)?;
+    tools.tell_absent();
+    let tested = test::run_with(&test::Args { model, options: Vec::new() }, &tools);
     if !tools.gaps.is_empty() {
         // A green run in which tests skipped for want of a tool would hide that they were skipped.
         bail!("{}", tools.gaps.join("\n"));

@@ -11,18 +11,26 @@ use nix::unistd::geteuid;
 
 use crate::{
     house,
-    process::{answers, output_of, run as run_program},
+    process::{answers, cargo, output_of, run as run_program},
 };
 
 /// Install what the tests need besides Rust
 ///
-/// Puts into `target/tools`, and nowhere else:
+/// Puts into `target/tools`:
 ///
 ///   aimock   a model server that nobody here wrote, which the tests of the model providers talk
 ///            to; an npm package, pinned in `crates/models/tests/aimock`
 ///
 /// It needs Node.js 20.15 or newer with npm. Where they are missing and you are root on a system
-/// with apt-get, they are installed. Does nothing, quickly, when everything is there.
+/// with apt-get, they are installed.
+///
+/// And into the cache of models, where it stays:
+///
+///   small    the small local model (491 MB), which the end-to-end tests of `duologue-local` run;
+///            fetched by `duo models pull`, which is built for that. Where it cannot be had, these
+///            tests say that they skip
+///
+/// Does nothing, quickly, when everything is there.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {}
@@ -32,26 +40,49 @@ pub(crate) struct Args {}
 pub(crate) struct Tools {
     /// The program of the model server.
     pub(crate) aimock: Option<PathBuf>,
+    /// The local model that is here to be run: a name or a file.
+    pub(crate) model: Option<String>,
     /// What could not be had, and what to do about it.
     pub(crate) gaps: Vec<String>,
+    /// What could not be had and need not be: a machine without a way to it is no fault.
+    pub(crate) absent: Vec<String>,
 }
+
+/// The local model that tests run unless told otherwise.
+pub(crate) const MODEL: &str = "small";
+
+/// Said instead of a model's name, no model is run.
+pub(crate) const NO_MODEL: &str = "none";
 
 /// The oldest Node.js that the model server runs on.
 const NODE: (u32, u32) = (20, 15);
 
 pub(crate) fn run(_: &Args) -> Result<()> {
-    let tools = install()?;
+    let tools = install(MODEL)?;
     if let Some(aimock) = &tools.aimock {
         println!("aimock   {}", aimock.display());
     }
+    if let Some(model) = &tools.model {
+        println!("model    {model}");
+    }
+    tools.tell_absent();
     if !tools.gaps.is_empty() {
         bail!("{}", tools.gaps.join("\n"));
     }
     Ok(())
 }
 
-/// Install what is missing.
-pub(crate) fn install() -> Result<Tools> {
+impl Tools {
+    /// Say what is not here, and what follows from it.
+    pub(crate) fn tell_absent(&self) {
+        for absent in &self.absent {
+            eprintln!("warning: {absent}\nwarning: the tests that need it will say that they skip");
+        }
+    }
+}
+
+/// Install what is missing, with a local model by its name or file.
+pub(crate) fn install(model: &str) -> Result<Tools> {
     let folder = house::target().join("tools");
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     // Two test runs at once must not install over each other.
@@ -66,7 +97,25 @@ pub(crate) fn install() -> Result<Tools> {
             Err(error) => tools.gaps.push(format!("aimock: {error:#}")),
         }
     }
+    if model != NO_MODEL {
+        match local_model(model) {
+            Ok(()) => tools.model = Some(model.to_owned()),
+            Err(error) => tools.absent.push(format!("the local model {model}: {error:#}")),
+        }
+    }
     Ok(tools)
+}
+
+/// See to it that a local model is in its cache.
+fn local_model(name: &str) -> Result<()> {
+    if Path::new(name).is_file() {
+        return Ok(());
+    }
+    // Built as the tests are built, so that they find it done.
+    run_program(cargo(["build", "--workspace", "--bin", "duo"]))?;
+    let mut duo = Command::new(house::target().join("debug").join("duo"));
+    duo.args(["models", "pull", name]);
+    run_program(duo)
 }
 
 fn aimock(wanted: &Path, folder: &Path) -> Result<PathBuf> {

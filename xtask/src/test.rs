@@ -15,18 +15,26 @@ use crate::{
 /// Installs first what the tests need (see `cargo xtask setup`). Then runs the documentation's
 /// examples, and all tests with cargo-nextest, or with `cargo test` where nextest is not installed.
 ///
+/// The small local model is fetched and run, where it can be had; `--model default` runs the default
+/// one instead, `--model none` neither.
+///
 /// Everything after `--` goes to the test runner, such as the name of a test:
 /// `cargo xtask test -- journal`
+/// `cargo xtask test --model default -- --package duologue-local --test real`
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
+    /// The local model for the end-to-end tests: small, default, a GGUF file, or none
+    #[arg(long, default_value = setup::MODEL)]
+    pub(crate) model: String,
     /// Passed on to the test runner; the documentation's examples are then left out
     #[arg(last = true)]
     pub(crate) options: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let tools = setup::install()?;
+    let tools = setup::install(&args.model)?;
+    tools.tell_absent();
     for gap in &tools.gaps {
         eprintln!("warning: {gap}\nwarning: the tests that need it will say that they skip");
     }
@@ -44,25 +52,34 @@ pub(crate) fn run_with(args: &Args, tools: &setup::Tools) -> Result<()> {
         [] => run_program(with_tools(["test", "--workspace", "--doc"], tools)),
         _ => Ok(()),
     };
-    let mut command = with_tools(["nextest", "run", "--workspace"], tools);
-    command.args(&args.options);
+    let mut command = with_tools(["nextest", "run"], tools);
+    command.args(packages(&args.options)).args(&args.options);
     run_program(command).and(examples)
 }
 
 fn run_with_cargo(args: &Args, tools: &setup::Tools) -> Result<()> {
     eprintln!("note: cargo-nextest is not installed; running `cargo test`");
-    let mut command = with_tools(["test", "--workspace", "--no-fail-fast"], tools);
-    command.args(&args.options);
+    let mut command = with_tools(["test", "--no-fail-fast"], tools);
+    command.args(packages(&args.options)).args(&args.options);
     let mut totals = Totals::default();
     let ended = run_reading(command, |line| totals.add(line));
     println!("{totals}");
     ended
 }
 
+/// Which packages are tested where the options do not say.
+fn packages(options: &[String]) -> &'static [&'static str] {
+    let names_one = |option: &String| option.starts_with("-p") || option.starts_with("--package");
+    if options.iter().any(names_one) { &[] } else { &["--workspace"] }
+}
+
 fn with_tools<const N: usize>(args: [&str; N], tools: &setup::Tools) -> Command {
     let mut command = cargo(args);
     if let Some(aimock) = &tools.aimock {
         command.env(house::AIMOCK, aimock);
+    }
+    if let Some(model) = &tools.model {
+        command.env(house::TEST_MODEL, model);
     }
     command
 }
@@ -107,6 +124,15 @@ impl fmt::Display for Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_packages_are_tested_unless_one_is_named() {
+        let options =
+            |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(packages(&options(&["journal"])), ["--workspace"]);
+        assert!(packages(&options(&["--package", "duo"])).is_empty());
+        assert!(packages(&options(&["-p", "duo"])).is_empty());
+    }
 
     #[test]
     fn closing_lines_are_summed() {

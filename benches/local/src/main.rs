@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program that prints")]
 
 mod arm;
+mod choices;
 mod contest;
 
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ struct Program {
 enum Command {
     /// Measure both arms in turns and print the table
     Run(contest::Plan),
+    /// See how well a model chooses among tools: what the prompt's wording is tuned on
+    Choices(choices::Plan),
     /// Our arm's process (started by `run`)
     #[command(hide = true)]
     Arm { path: PathBuf, threads: usize, prompt: String, tokens: u32 },
@@ -33,6 +36,7 @@ enum Command {
 async fn main() -> Result<()> {
     match Program::parse().command {
         Command::Run(plan) => contest::hold(&plan).await,
+        Command::Choices(plan) => choices::judge(&plan).await,
         Command::Arm { path, threads, prompt, tokens } => {
             arm::run(&path, threads, &prompt, tokens).await
         }
