@@ -6,7 +6,8 @@
 //! embeddings, rerankers or a shell are not there.
 //!
 //! What an unlocked tool says of itself is part of a tool's result, and so of recorded
-//! conversations: those descriptions are word for word the reference's (MIT licence).
+//! conversations: those descriptions are word for word the reference's (MIT licence, copyright 2025
+//! Sierra Research).
 
 mod accounts;
 mod activation;
