@@ -42,11 +42,13 @@ pub struct Limits {
     pub streams: usize,
     /// The most requests of one caller in a second; no bound if there is none.
     pub rate: Option<u32>,
+    /// How many servers a request may have gone through before it comes here.
+    pub depth: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 10 * 1024 * 1024, page: 100, streams: 20_000, rate: None }
+        Self { body: 10 * 1024 * 1024, page: 100, streams: 20_000, rate: None, depth: 8 }
     }
 }
 

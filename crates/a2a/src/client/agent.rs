@@ -19,6 +19,7 @@ use super::{Remote, follow::answer_of};
 use crate::task::{
     KEY,
     convert::{message_from_wire, message_to_wire, parts_from_wire},
+    delegation::pass_on,
     state::{is_settled, outcome_of, state_of},
     view::OUTCOME,
 };
@@ -215,6 +216,7 @@ impl Standing {
         wire.role = a2a::Role::User;
         wire.task_id.clone_from(&self.task);
         wire.context_id.clone_from(&self.context);
+        pass_on(message, &mut wire);
         if self.task.is_none() {
             let key = Value::String(wire.message_id.clone());
             wire.metadata.get_or_insert_with(HashMap::new).insert(KEY.to_owned(), key);

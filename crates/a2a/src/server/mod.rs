@@ -196,7 +196,11 @@ impl Server {
         if let Some(key) = &self.signer {
             key.sign(&mut card).map_err(|error| ServeError::Setup(error.to_string()))?;
         }
-        let settings = TaskSettings { input_modes: card.default_input_modes.clone() };
+        let settings = TaskSettings {
+            input_modes: card.default_input_modes.clone(),
+            url: url.clone(),
+            deepest: self.limits.depth,
+        };
         let setup = |error: a2a::A2AError| ServeError::Setup(error.message);
         let pushes = Pushes::new(self.push).map_err(setup)?;
         let tasks = Tasks::new(self.agent, self.store, settings, pushes);

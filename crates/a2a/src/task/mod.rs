@@ -8,11 +8,13 @@
 //! - `open` holds the sessions that somebody works on or listens to.
 //! - `follow` is somebody who watches.
 //! - `index` is what lists need; `recall` is what a new task knows of its conversation.
+//! - `delegation` is whose hands a request has gone through.
 //! - `check`, `answer`, `convert` and `state` are between the protocol's words and ours.
 
 mod answer;
 mod check;
 pub(crate) mod convert;
+pub(crate) mod delegation;
 mod follow;
 mod index;
 mod open;

@@ -17,6 +17,7 @@ use super::{
     answer::answers_in,
     check::check_send,
     convert::message_from_wire,
+    delegation,
     follow::Watch,
     index::{Cursor, Filter, Index, Listed, Page},
     open::{Open, OpenSessions},
@@ -44,6 +45,10 @@ pub(crate) const KEY: &str = "duologue/idempotencyKey";
 pub(crate) struct TaskSettings {
     /// The media types that the agent reads.
     pub(crate) input_modes: Vec<String>,
+    /// The server's own address.
+    pub(crate) url: String,
+    /// How often a request may be passed on before it comes here.
+    pub(crate) deepest: usize,
 }
 
 /// How a new task is begun.
@@ -144,10 +149,14 @@ impl Tasks {
         mut request: SendMessageRequest,
         begin: Begin,
     ) -> Result<Watch, A2AError> {
-        check_send(&mut request, &self.0.settings.input_modes)?;
+        let TaskSettings { input_modes, url, deepest } = &self.0.settings;
+        check_send(&mut request, input_modes)?;
+        let way = delegation::way_of(&request.message, url, *deepest)?;
+        let mut message = message_from_wire(&request.message);
+        delegation::keep(&mut message, &way);
         match request.message.task_id.clone() {
-            Some(id) => self.follow_up(caller, &id, &request).await,
-            None => self.begin(caller, &request, begin).await,
+            Some(id) => self.follow_up(caller, &id, &request.message, message).await,
+            None => self.begin(caller, &request, message, begin).await,
         }
     }
 
@@ -155,6 +164,7 @@ impl Tasks {
         &self,
         caller: &Caller,
         request: &SendMessageRequest,
+        said: Message,
         begin: Begin,
     ) -> Result<Watch, A2AError> {
         let message = &request.message;
@@ -192,10 +202,9 @@ impl Tasks {
         if let Some(target) = target {
             self.0.pushes.note(&open.session, &target)?;
         }
-        let message = message_from_wire(message);
-        let heard = message.id.as_str().to_owned();
+        let heard = said.id.as_str().to_owned();
         let session = open.session.clone();
-        let turn = self.run(&open, view, async move { session.reply(message).await });
+        let turn = self.run(&open, view, async move { session.reply(said).await });
         watch = watch.with_turn(turn);
         self.until_heard(&mut watch, &heard).await?;
         if !watch.view().targets().is_empty() {
@@ -247,9 +256,9 @@ impl Tasks {
         &self,
         caller: &Caller,
         id: &str,
-        request: &SendMessageRequest,
+        wire: &a2a::Message,
+        message: Message,
     ) -> Result<Watch, A2AError> {
-        let wire = &request.message;
         let mut tries = 0;
         loop {
             let (open, view) = self.open(caller, id).await?;
@@ -260,11 +269,11 @@ impl Tasks {
                 let wrong = format!("task {id} belongs to another context");
                 return Err(fault::invalid("message.contextId", wrong));
             }
-            let message = message_from_wire(wire);
             let heard = message.id.as_str().to_owned();
             let pending = open.session.pending();
             let turn = if pending.is_empty() || !is_settled(view.state()) {
                 let session = open.session.clone();
+                let message = message.clone();
                 let say = async move { session.reply_when_busy(message, WhenBusy::Steer).await };
                 self.run(&open, view.clone(), say)
             } else {

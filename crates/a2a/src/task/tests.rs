@@ -38,7 +38,11 @@ fn talkative(count: usize, gate: &Arc<Semaphore>) -> Tasks {
         .model(Arc::new(Scripted::new(turns)))
         .tools(Toolbox::new().with(look))
         .build();
-    let settings = TaskSettings { input_modes: vec!["*/*".to_owned()] };
+    let settings = TaskSettings {
+        input_modes: vec!["*/*".to_owned()],
+        url: "http://here".to_owned(),
+        deepest: 8,
+    };
     let pushes = Pushes::new(PushSettings::default()).unwrap();
     Tasks::new(agent, Arc::new(MemoryStore::new()), settings, pushes)
 }

@@ -200,3 +200,45 @@ async fn a_card_is_trusted_only_with_the_signature_of_a_pinned_key() {
     let error = Remote::connect_pinned(serving.url(), &none, &theirs.jwks()).await.unwrap_err();
     assert!(matches!(error, RemoteError::Untrusted { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn a_request_that_goes_in_a_circle_is_refused() {
+    let last = serve(asks()).await;
+    let remote = Remote::connect(last.url(), &Credentials::none()).await.unwrap();
+    let first = serve(remote.agent("first")).await;
+    Client::new(&first).send("The weather?").await;
+    // The last one knows whose hands the request went through.
+    let seen = Client::new(&last);
+    let list = seen.call("ListTasks", json!({"historyLength": 1})).await;
+    let got = seen.get(&list["tasks"][0]).await;
+    let path = got["history"][0]["metadata"]["duologue/path"].clone();
+    assert_eq!(path, json!([first.url()]));
+    // Were it to send it back, the first would refuse.
+    let mut back = said("The weather?");
+    back["message"]["metadata"] = json!({"duologue/path": path});
+    let reply = Client::new(&first).rpc("SendMessage", back).await;
+    assert_eq!(reply["error"]["code"], -32004);
+    assert!(reply["error"]["message"].as_str().unwrap().contains("circle"), "{reply}");
+}
+
+#[tokio::test]
+async fn an_open_question_survives_a_restart_in_the_middle_of_a_chain() {
+    use duologue_store::{SqliteOptions, SqliteStore};
+    let last = serve(asks()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let middle = async || {
+        let remote = Remote::connect(last.url(), &Credentials::none()).await.unwrap();
+        let file = folder.path().join("journal.db");
+        let store = SqliteStore::open(file, SqliteOptions::default()).await.unwrap();
+        let kept = Arc::new(store.clone()) as Arc<dyn Store>;
+        (Server::new(remote.agent("middle"), kept).start().await.unwrap(), store)
+    };
+    let (serving, store) = middle().await;
+    let task = Client::new(&serving).send("The weather?").await;
+    assert_eq!(task["status"]["message"]["parts"][0]["text"], "Which city?");
+    serving.stop().await;
+    store.close().await.unwrap();
+    let (serving, _store) = middle().await;
+    let done = Client::new(&serving).send_to(&task, "Rome").await;
+    assert_eq!(done["artifacts"][0]["parts"][0]["text"], "Sunny in Rome.", "{done}");
+}

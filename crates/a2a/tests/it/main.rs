@@ -14,6 +14,7 @@ mod bindings;
 mod client;
 mod foreign;
 mod legacy;
+mod nonsense;
 mod push;
 mod restart;
 mod support;
