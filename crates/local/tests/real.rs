@@ -239,57 +239,74 @@ async fn where_it_may_also_speak_it_calls_when_a_tool_is_needed_and_only_then() 
 #[tokio::test(flavor = "multi_thread")]
 async fn constrained_answers_always_fit_their_schema() {
     let Some(Turn { model, .. }) = &model().await else { return };
+    // Each with as many tokens as may be written: too few for some texts, which must then be closed
+    // in time.
     let schemas = [
-        json!({"enum": ["continue", "redirect", "terminate"]}),
-        json!({"type": "object", "properties": {"route": {"enum": ["search", "write", "ask"]},
+        (8, json!({"enum": ["continue", "redirect", "terminate"]})),
+        (
+            20,
+            json!({"type": "object", "properties": {"route": {"enum": ["search", "write", "ask"]},
             "sure": {"type": "boolean"}}, "required": ["route", "sure"],
             "additionalProperties": false}),
-        json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 30},
+        ),
+        (
+            24,
+            json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 30},
             "age": {"type": "integer", "minimum": 0, "maximum": 150}},
             "required": ["name", "age"], "additionalProperties": false}),
-        json!({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 5}),
-        json!({"type": "object", "properties": {"steps": {"type": "array", "maxItems": 3,
+        ),
+        (20, json!({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 5})),
+        (
+            28,
+            json!({"type": "object", "properties": {"steps": {"type": "array", "maxItems": 3,
             "items": {"type": "object", "properties": {
                 "title": {"type": "string", "maxLength": 40}, "done": {"type": "boolean"}},
                 "required": ["title", "done"], "additionalProperties": false}}},
             "required": ["steps"], "additionalProperties": false}),
-        json!({"anyOf": [{"type": "null"}, {"type": "number"},
+        ),
+        (
+            20,
+            json!({"anyOf": [{"type": "null"}, {"type": "number"},
             {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"],
              "additionalProperties": false}]}),
-        json!({"type": "object", "properties": {"date": {"type": "string",
+        ),
+        (
+            28,
+            json!({"type": "object", "properties": {"date": {"type": "string",
             "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}}, "required": ["date"],
             "additionalProperties": false}),
-        json!({"$defs": {"pair": {"type": "object", "properties": {"a": {"type": "string",
+        ),
+        (
+            40,
+            json!({"$defs": {"pair": {"type": "object", "properties": {"a": {"type": "string",
             "maxLength": 10}, "b": {"type": ["integer", "null"]}}, "required": ["a", "b"],
             "additionalProperties": false}}, "type": "object", "properties": {
             "left": {"$ref": "#/$defs/pair"}, "right": {"$ref": "#/$defs/pair"}},
             "required": ["left", "right"], "additionalProperties": false}),
-        json!({"type": "string", "maxLength": 40}),
-        json!({"type": "boolean"}),
+        ),
+        (16, json!({"type": "string", "maxLength": 40})),
+        (4, json!({"type": "boolean"})),
     ];
-    let asked = schemas.iter().flat_map(|schema| (0..20).map(move |seed| (schema, seed)));
+    let asked = schemas.iter().flat_map(|asked| (0..20).map(move |seed| (asked, seed)));
     let failures: Vec<String> = stream::iter(asked)
-        .map(|(schema, seed)| {
-            async move {
-                let options = Options {
-                    temperature: Some(1.0),
-                    seed: Some(seed),
-                    // Too few for some texts, which must then be closed in time.
-                    max_tokens: Some(40),
-                    output: Some(OutputSchema {
-                        name: "answer".into(),
-                        schema: Arc::new(schema.clone()),
-                    }),
-                    ..Options::default()
-                };
-                let text = "Invent an example about the sea.";
-                let done = answer(model, asking(text, options, &Arc::default())).await;
-                let text = done.message.text();
-                let fits = serde_json::from_str(&text)
-                    .is_ok_and(|value| jsonschema::is_valid(schema, &value))
-                    && done.stop == Some(StopReason::Completed);
-                (!fits).then(|| format!("{schema} got {text:?} ({:?})", done.stop))
-            }
+        .map(|((most, schema), seed)| async move {
+            let options = Options {
+                temperature: Some(1.0),
+                seed: Some(seed),
+                max_tokens: Some(*most),
+                output: Some(OutputSchema {
+                    name: "answer".into(),
+                    schema: Arc::new(schema.clone()),
+                }),
+                ..Options::default()
+            };
+            let text = "Invent an example about the sea.";
+            let done = answer(model, asking(text, options, &Arc::default())).await;
+            let text = done.message.text();
+            let fits = serde_json::from_str(&text)
+                .is_ok_and(|value| jsonschema::is_valid(schema, &value))
+                && done.stop == Some(StopReason::Completed);
+            (!fits).then(|| format!("{schema} got {text:?} ({:?})", done.stop))
         })
         .buffer_unordered(8)
         .filter_map(|failure| async move { failure })

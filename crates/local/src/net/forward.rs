@@ -29,6 +29,9 @@ pub(crate) enum Interrupted {
     File(GgufError),
 }
 
+/// Whether nobody waits any more.
+type Cancelled<'a> = dyn Fn() -> bool + Sync + 'a;
+
 /// Buffers that are kept from pass to pass.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
@@ -47,12 +50,12 @@ pub(crate) struct Workspace {
 
 impl Net {
     /// Read tokens. Returns the scores of every token of the vocabulary, for each chunk that wants
-    /// them, in order. `cancelled` is asked between layers.
+    /// them, in order. `cancelled` is asked all the time; once true it must stay so.
     pub(crate) fn forward(
         &self,
         space: &mut Workspace,
         chunks: &mut [Chunk<'_>],
-        cancelled: &(dyn Fn() -> bool + Sync),
+        cancelled: &Cancelled<'_>,
     ) -> Result<Vec<Vec<f32>>, Interrupted> {
         self.pool.install(|| self.pass(space, chunks, cancelled))
     }
@@ -61,7 +64,7 @@ impl Net {
         &self,
         space: &mut Workspace,
         chunks: &mut [Chunk<'_>],
-        cancelled: &(dyn Fn() -> bool + Sync),
+        cancelled: &Cancelled<'_>,
     ) -> Result<Vec<Vec<f32>>, Interrupted> {
         let shape = &self.shape;
         let rows: usize = chunks.iter().map(|chunk| chunk.tokens.len()).sum();
@@ -82,11 +85,15 @@ impl Net {
             if cancelled() {
                 return Err(Interrupted::Cancelled);
             }
-            self.attention_part(space, index, chunks, &positions, &turns);
+            self.attention_part(space, index, chunks, &positions, &turns, cancelled);
             if cancelled() {
                 return Err(Interrupted::Cancelled);
             }
-            self.feed_part(space, index);
+            self.feed_part(space, index, cancelled);
+        }
+        // What was left out of the last layer must not be taken for its result.
+        if cancelled() {
+            return Err(Interrupted::Cancelled);
         }
         for chunk in chunks.iter_mut() {
             chunk.sequence.commit(&chunk.tokens);
@@ -101,6 +108,7 @@ impl Net {
         chunks: &mut [Chunk<'_>],
         positions: &[usize],
         turns: &Turns,
+        cancelled: &Cancelled<'_>,
     ) {
         let (shape, layer) = (&self.shape, &self.layers[index]);
         let Workspace {
@@ -118,7 +126,7 @@ impl Net {
         norm(residual, &layer.attention_norm, shape.epsilon, normed);
         activations.set(normed, shape.width);
         let linears = [&layer.query, &layer.key, &layer.value];
-        multiply(&linears.map(|linear| &linear.matrix), activations, grouped);
+        multiply(&linears.map(|linear| &linear.matrix), activations, grouped, cancelled);
         let mut rest = grouped.as_slice();
         for (linear, out) in linears.into_iter().zip([&mut *query, &mut *key, &mut *value]) {
             rest = ungroup(rest, &linear.matrix, positions.len(), out);
@@ -141,19 +149,19 @@ impl Net {
         attention::attend(shape, index, &batch, query, scratch, attended);
         let linear = &layer.attention_output;
         activations.set(attended, shape.heads * shape.head_width);
-        multiply(&[&linear.matrix], activations, grouped);
+        multiply(&[&linear.matrix], activations, grouped, cancelled);
         ungroup(grouped, &linear.matrix, positions.len(), normed);
         add_bias(linear, normed);
         add(residual, normed);
     }
 
-    fn feed_part(&self, space: &mut Workspace, index: usize) {
+    fn feed_part(&self, space: &mut Workspace, index: usize, cancelled: &Cancelled<'_>) {
         let (shape, layer) = (&self.shape, &self.layers[index]);
         let Workspace { activations, grouped, residual, normed, hidden, .. } = space;
         let rows = residual.len() / shape.width;
         norm(residual, &layer.feed_norm, shape.epsilon, normed);
         activations.set(normed, shape.width);
-        multiply(&[&layer.gate, &layer.up], activations, grouped);
+        multiply(&[&layer.gate, &layer.up], activations, grouped, cancelled);
         let (gate, up) = grouped.split_at_mut(groups(&layer.gate) * rows * LANES);
         // Both halves lie the same way, so they are joined before they are put in order.
         let part = (gate.len() / rayon::current_num_threads()).next_multiple_of(1024).max(1024);
@@ -162,7 +170,7 @@ impl Net {
             .for_each(|(gate, up)| kernel::swiglu(gate, up));
         ungroup(gate, &layer.gate, rows, hidden);
         activations.set(hidden, shape.hidden);
-        multiply(&[&layer.down], activations, grouped);
+        multiply(&[&layer.down], activations, grouped, cancelled);
         ungroup(grouped, &layer.down, rows, normed);
         add(residual, normed);
     }
@@ -182,7 +190,7 @@ impl Net {
         }
         norm(&last, &self.output_norm, self.shape.epsilon, &mut space.normed);
         space.activations.set(&space.normed, width);
-        multiply(&[&self.output], &space.activations, &mut space.grouped);
+        multiply(&[&self.output], &space.activations, &mut space.grouped, &|| false);
         let rows = last.len() / width;
         ungroup(&space.grouped, &self.output, rows, &mut space.hidden);
         space.hidden.chunks_exact(self.shape.vocabulary).map(<[f32]>::to_vec).collect()
@@ -193,8 +201,9 @@ fn groups(matrix: &Matrix) -> usize {
     matrix.rows.div_ceil(LANES)
 }
 
-/// Multiply matrices with the same activations, in parallel over row groups.
-fn multiply(matrices: &[&Matrix], x: &Activations, out: &mut Vec<f32>) {
+/// Multiply matrices with the same activations, in parallel over row groups. When it is cancelled,
+/// what is not done yet is left out.
+fn multiply(matrices: &[&Matrix], x: &Activations, out: &mut Vec<f32>, cancelled: &Cancelled<'_>) {
     let size = x.rows() * LANES;
     let total: usize = matrices.iter().map(|matrix| groups(matrix)).sum();
     out.resize(total * size, 0.0);
@@ -202,6 +211,9 @@ fn multiply(matrices: &[&Matrix], x: &Activations, out: &mut Vec<f32>) {
     let parts = rayon::current_num_threads() * 8;
     let per_part = total.div_ceil(parts).max(4);
     out.par_chunks_mut(size * per_part).enumerate().for_each(|(part, out)| {
+        if cancelled() {
+            return;
+        }
         for (index, out) in out.chunks_exact_mut(size).enumerate() {
             let mut group = part * per_part + index;
             for matrix in matrices {
