@@ -41,6 +41,8 @@ pub struct Metrics {
     pub simulations: usize,
     /// How many broke off for reasons around them; they do not count.
     pub infrastructure_errors: usize,
+    /// How many could not be judged; they do not count either.
+    pub unjudged: usize,
     /// The mean reward.
     pub average_reward: f64,
     /// The half width of its 95 % confidence interval, over tasks; `None` for fewer than two tasks.
@@ -85,10 +87,12 @@ impl Metrics {
     /// The scores of simulations.
     #[allow(clippy::cast_precision_loss)]
     pub fn of_simulations(simulations: &[Simulation]) -> Self {
-        let counted: Vec<&Simulation> = simulations
+        let regular: Vec<&Simulation> = simulations
             .iter()
             .filter(|s| s.termination_reason != Termination::InfrastructureError)
             .collect();
+        let counted: Vec<&Simulation> =
+            regular.iter().copied().filter(|s| s.reward_info.is_some()).collect();
         let mut tasks: BTreeMap<String, TaskMetrics> = BTreeMap::new();
         let mut terminations = BTreeMap::new();
         let mut total = 0.0;
@@ -114,7 +118,8 @@ impl Metrics {
         });
         Self {
             simulations: counted.len(),
-            infrastructure_errors: simulations.len() - counted.len(),
+            infrastructure_errors: simulations.len() - regular.len(),
+            unjudged: regular.len() - counted.len(),
             average_reward: total / count,
             interval: half_width(
                 &tasks.values().map(TaskMetrics::average_reward).collect::<Vec<_>>(),

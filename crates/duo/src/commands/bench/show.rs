@@ -83,6 +83,10 @@ pub(super) fn summary(house: &House, results: &Results) -> Result<(), Failure> {
         let count = metrics.infrastructure_errors;
         writeln!(out, "  left out: {count} that broke off for reasons around them")?;
     }
+    if metrics.unjudged > 0 {
+        let note = format!("  left out: {} that could not be judged: see `view`", metrics.unjudged);
+        writeln!(out, "{}", house.paint.text(Style::Warning, note))?;
+    }
     if let (Some(agent), Some(user)) = (metrics.average_agent_cost, metrics.average_user_cost) {
         writeln!(out, "  cost each: agent ${agent:.4}, user ${user:.4}")?;
     }
