@@ -68,6 +68,17 @@ enum Bench {
         #[arg(last = true)]
         options: Vec<String>,
     },
+    /// What judging a recorded τ² simulation costs
+    ///
+    /// Reads every file of results in `TAU2_RESULTS_DIR` and judges its simulations, with the data in
+    /// `TAU2_DATA_DIR`. The table shows CPU time: loading a domain once, reading and judging each
+    /// simulation; then the memory that 1,000 environments of a domain take.
+    #[command(verbatim_doc_comment)]
+    Tau2 {
+        /// Options of the benchmark itself
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -82,6 +93,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         Bench::Growth { options } => {
             let mut command = bench_loop("growth");
+            command.args(options);
+            run_program(command)
+        }
+        Bench::Tau2 { options } => {
+            let mut command = cargo(["run", "--release", "--package", "bench-tau2", "--"]);
             command.args(options);
             run_program(command)
         }
