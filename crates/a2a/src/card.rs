@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use a2a::{
-    AgentCapabilities, AgentCard, AgentInterface, AgentSkill, TRANSPORT_PROTOCOL_GRPC,
-    TRANSPORT_PROTOCOL_HTTP_JSON, TRANSPORT_PROTOCOL_JSONRPC,
+    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill,
+    TRANSPORT_PROTOCOL_GRPC, TRANSPORT_PROTOCOL_HTTP_JSON, TRANSPORT_PROTOCOL_JSONRPC,
 };
 use duologue_core::Agent;
 
-use crate::{Access, v03};
+use crate::{Access, service::PIECES, v03};
 
 /// Where a server is reached.
 pub(crate) struct Reached<'a> {
@@ -49,7 +49,12 @@ pub(crate) fn card_of(
         capabilities: AgentCapabilities {
             streaming: Some(true),
             push_notifications: Some(push),
-            extensions: None,
+            extensions: Some(vec![AgentExtension {
+                uri: PIECES.to_owned(),
+                description: Some("Pieces of an answer while it is written".to_owned()),
+                required: None,
+                params: None,
+            }]),
             extended_agent_card: Some(false),
         },
         default_input_modes: vec!["text/plain".to_owned(), "application/json".to_owned()],

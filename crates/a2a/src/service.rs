@@ -31,6 +31,15 @@ pub(crate) struct Call {
     pub(crate) behind: Option<Place>,
 }
 
+/// The extension by which a client asks for pieces of answers while they are written.
+pub(crate) const PIECES: &str = "urn:duologue:pieces";
+
+impl Call {
+    fn wants_pieces(&self) -> bool {
+        self.extensions.iter().any(|extension| extension == PIECES)
+    }
+}
+
 /// How much one server does at once.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -135,6 +144,7 @@ impl Service {
         let length = request.configuration.as_ref().and_then(|config| config.history_length);
         let history = history_length("configuration.historyLength", length)?;
         let watch = self.0.tasks.send(&call.caller, request, Begin::default()).await?;
+        let watch = watch.with_pieces(call.wants_pieces());
         self.streaming(watch, Until::Settled, history)
     }
 
@@ -147,6 +157,7 @@ impl Service {
             return Err(fault::is_over(id, state));
         }
         let watch = self.0.tasks.watch(&call.caller, id, call.behind).await?;
+        let watch = watch.with_pieces(call.wants_pieces());
         self.streaming(watch, Until::Over, None)
     }
 

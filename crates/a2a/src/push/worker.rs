@@ -51,15 +51,16 @@ impl Worker {
                     return;
                 }
             };
+            let Some(place) = update.place else { continue };
             // What was written about the target meanwhile counts: it may have moved or be gone.
             let Some(target) = self.current_target().await else { return };
-            if update.place.seq > target.since || target.since == 0 {
+            if place.seq > target.since || target.since == 0 {
                 let (attempts, given_up) =
                     self.deliver(&target, &update.response, watch.view()).await;
                 let delivered = Delivered {
                     target: target.id,
-                    seq: update.place.seq,
-                    part: update.place.part,
+                    seq: place.seq,
+                    part: place.part,
                     attempts,
                     given_up,
                 };

@@ -22,9 +22,10 @@ pub(super) fn events<T: Serialize>(
     put: impl Fn(Result<&Update, &A2AError>) -> T + Send + 'static,
 ) -> Response {
     let events = updates.map(move |update| {
-        let event = match &update {
-            Ok(update) => Event::default().id(update.place.to_text()),
-            Err(_) => Event::default(),
+        let place = update.as_ref().ok().and_then(|update| update.place);
+        let event = match place {
+            Some(place) => Event::default().id(place.to_text()),
+            None => Event::default(),
         };
         let body = put(update.as_ref());
         // A value that we made ourselves can be written.

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use a2a::A2AError;
-use duologue_core::{Events, Live, Reply, SessionError, Store};
+use duologue_core::{Delta, Events, Live, Reply, RunId, SessionError, Store};
 use futures::Stream;
 use tokio::task::JoinHandle;
 
@@ -23,18 +23,26 @@ pub(crate) struct Watch {
     /// The turn that this watch began, which may fail to be written.
     turn: Option<JoinHandle<Result<Reply, SessionError>>>,
     ready: VecDeque<Update>,
+    /// Whether pieces of answers are wanted while they are written.
+    wants_pieces: bool,
 }
 
 impl Watch {
     /// Watch from where the view has come to.
     pub(crate) fn new(open: Arc<Open>, store: Arc<dyn Store>, view: TaskView) -> Self {
         let events = open.session.events_from(view.next_seq());
-        Self { open, store, view, events, turn: None, ready: VecDeque::new() }
+        Self { open, store, view, events, turn: None, ready: VecDeque::new(), wants_pieces: false }
     }
 
     /// Also hear of it when a turn cannot be written.
     pub(crate) fn with_turn(mut self, turn: JoinHandle<Result<Reply, SessionError>>) -> Self {
         self.turn = Some(turn);
+        self
+    }
+
+    /// Also tell pieces of answers while they are written, if they are wanted.
+    pub(crate) fn with_pieces(mut self, wanted: bool) -> Self {
+        self.wants_pieces = wanted;
         self
     }
 
@@ -97,7 +105,15 @@ impl Watch {
         };
         match live.map_err(|error| fault::of_store(&error))? {
             Live::Entry(entry) => self.ready.extend(self.view.fold(&entry)),
-            // For the eye of a terminal: the whole follows as an entry.
+            Live::Delta { run: RunId::ROOT, delta } if self.wants_pieces => {
+                if let Delta::Text(text) = &*delta {
+                    self.ready.push_back(self.view.piece(Some(text)));
+                }
+            }
+            Live::Restart { run: RunId::ROOT } if self.wants_pieces => {
+                self.ready.push_back(self.view.piece(None));
+            }
+            // For the eye: the whole follows as an entry.
             Live::Delta { .. } | Live::Restart { .. } => {}
         }
         Ok(())

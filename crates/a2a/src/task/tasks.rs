@@ -388,7 +388,7 @@ impl Tasks {
         for entry in entries.iter().take_while(|entry| entry.seq <= place.seq) {
             rest = view.fold(entry);
         }
-        rest.retain(|update| update.place > place);
+        rest.retain(|update| update.place > Some(place));
         Ok(self.new_watch(open, view).with_ready(rest))
     }
 

@@ -38,6 +38,8 @@ const ARTIFACT: &str = "artifact";
 const DIRECT: &str = "a2a_direct";
 /// Where a status says which outcome of ours it is.
 pub(crate) const OUTCOME: &str = "duologue/outcome";
+/// Where a status says that it is a piece of an answer.
+const PIECE: &str = "duologue/piece";
 /// Where a status says what exactly is asked.
 pub(crate) const INQUIRIES: &str = "duologue/inquiries";
 
@@ -119,7 +121,8 @@ impl Place {
 /// Something that changed for whoever watches a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Update {
-    pub(crate) place: Place,
+    /// Where it is in the journal. What is only for the eye is nowhere.
+    pub(crate) place: Option<Place>,
     pub(crate) response: StreamResponse,
 }
 
@@ -285,7 +288,7 @@ impl TaskView {
     /// The task as an update, at the place that the journal has come to.
     pub(crate) fn snapshot(&self, history: Option<usize>) -> Update {
         let place = Place { seq: self.next_seq.saturating_sub(1), part: Place::WHOLE };
-        Update { place, response: StreamResponse::Task(self.task(history, true)) }
+        Update { place: Some(place), response: StreamResponse::Task(self.task(history, true)) }
     }
 
     fn status(&self) -> TaskStatus {
@@ -294,6 +297,25 @@ impl TaskView {
             message: self.status_message.clone(),
             timestamp: time_to_wire(self.status_at),
         }
+    }
+
+    /// A piece of an answer that is being written, for the eye; `None` says that it begins anew.
+    pub(crate) fn piece(&self, text: Option<&str>) -> Update {
+        let mut message = self.agent_says("piece".to_owned(), text.unwrap_or_default().to_owned());
+        let mark = if text.is_some() { json!(true) } else { json!("restart") };
+        message.metadata = Some(HashMap::from([(PIECE.to_owned(), mark)]));
+        let status = TaskStatus {
+            state: TaskState::Working,
+            message: Some(message),
+            timestamp: time_to_wire(self.status_at),
+        };
+        let response = StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
+            task_id: self.id.clone(),
+            context_id: self.context().to_owned(),
+            status,
+            metadata: None,
+        });
+        Update { place: None, response }
     }
 
     /// Take in the next entry; what it changes for whoever watches.
@@ -553,7 +575,7 @@ struct Updates {
 impl Updates {
     fn push(&mut self, response: StreamResponse) {
         let part = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(Update { place: Place { seq: self.seq, part }, response });
+        self.list.push(Update { place: Some(Place { seq: self.seq, part }), response });
     }
 }
 

@@ -279,3 +279,29 @@ impl duologue_core::Model for Recites {
         futures::stream::iter(deltas).boxed()
     }
 }
+
+#[tokio::test]
+async fn who_asks_for_pieces_sees_an_answer_being_written() {
+    let serving = serve(agent([Turn::text("One two three.")], &World::default()).build()).await;
+    let client = Client::new(&serving);
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "SendStreamingMessage",
+        "params": said("go")});
+    let request = client.http.post(&client.url).header("a2a-version", "1.0");
+    let request = request.header("a2a-extensions", "urn:duologue:pieces, urn:x").json(&body);
+    let told = Events::new(request.send().await.unwrap()).rest().await;
+    let is_piece = |update: &Value| {
+        !update["statusUpdate"]["status"]["message"]["metadata"]["duologue/piece"].is_null()
+    };
+    let (pieces, rest): (Vec<_>, Vec<_>) = told.iter().partition(|(_, update)| is_piece(update));
+    let text: String = pieces
+        .iter()
+        .filter_map(|(_, u)| u["statusUpdate"]["status"]["message"]["parts"][0]["text"].as_str())
+        .collect();
+    assert_eq!(text, "One two three.");
+    assert!(pieces.iter().all(|(id, _)| id.is_empty()), "pieces are nowhere in the journal");
+    // Everything else is as it is for everybody.
+    let told: Vec<String> = rest.iter().map(|(_, update)| brief(update)).collect();
+    let plain = client.stream("SendStreamingMessage", said("go")).await.rest().await;
+    let plain: Vec<String> = plain.iter().map(|(_, update)| brief(update)).collect();
+    assert_eq!(told, plain);
+}
