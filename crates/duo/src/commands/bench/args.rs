@@ -31,7 +31,8 @@ pub(crate) enum Bench {
     duo bench run\n      the embedded domain, with the model at hand\n  \
     duo bench run --domain airline --agent llm_agent --agent-llm openai/gpt-4.1 --num-trials 4\n  \
     duo bench run --agent planned --agent-llm local --task-ids book_tune_up\n  \
-    duo bench run --agent oracle --user oracle_user --num-trials 125\n\n\
+    duo bench run --agent oracle --user oracle_user --num-trials 125\n  \
+    duo bench run --from results.json --simulation 57f2 --at 6 --agent-llm local\n\n\
     --agent takes llm_agent, llm_agent_gt, llm_agent_solo, oracle, idle, or any agent of Duologue: a \
     behaviour or one of the configuration's. Domains other than bike_shop need the data of \
     τ²-bench: see --data.\n\
@@ -65,6 +66,18 @@ pub(crate) struct Run {
     /// The file of results.
     #[arg(long, value_name = "FILE")]
     pub(super) save_to: Option<PathBuf>,
+
+    /// Take up recorded conversations of this file of results instead of beginning anew.
+    #[arg(long, value_name = "FILE")]
+    pub(super) from: Option<PathBuf>,
+
+    /// With --from: only the simulation whose id begins so.
+    #[arg(long, value_name = "ID", requires = "from")]
+    pub(super) simulation: Option<String>,
+
+    /// With --from: how many messages are kept; all but the last otherwise.
+    #[arg(long, value_name = "N", requires = "from")]
+    pub(super) at: Option<usize>,
 }
 
 /// Where a domain comes from.

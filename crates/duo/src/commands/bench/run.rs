@@ -32,7 +32,10 @@ use crate::{
 pub(super) async fn run(house: &House, args: Run, agent: Option<String>) -> Done {
     let mut registry = Registry::default();
     let loaded = load(&registry, &args.source.domain, args.source.data)?;
-    let tasks = choose(&loaded, &args.choice)?;
+    let tasks = match &args.from {
+        Some(file) => forked(&loaded, file, args.simulation.as_deref(), args.at)?,
+        None => choose(&loaded, &args.choice)?,
+    };
     let mut plan = assemble(house, &mut registry, loaded, tasks, &args.cast, agent).await?;
     plan.trials = args.num_trials.max(1);
     plan.concurrency = args.max_concurrency;
@@ -62,6 +65,35 @@ pub(super) async fn run(house: &House, args: Run, agent: Option<String>) -> Done
     show::summary(house, &results)?;
     writeln!(std::io::stdout(), "\nresults: {}", file.display())?;
     Ok(Exit::Completed)
+}
+
+/// Tasks that go on from recorded conversations.
+fn forked(
+    loaded: &Loaded,
+    file: &Path,
+    simulation: Option<&str>,
+    at: Option<usize>,
+) -> Result<Vec<Arc<Task>>, Failure> {
+    let results = Results::load(file)?;
+    let wanted = |s: &&Simulation| simulation.is_none_or(|id| s.id.starts_with(id));
+    let mut tasks: Vec<Arc<Task>> = Vec::new();
+    for simulation in results.simulations.iter().filter(wanted) {
+        let id = &simulation.task_id;
+        let task = results.task(id).or_else(|| loaded.tasks.task(id));
+        let Some(task) = task else { continue };
+        if tasks.iter().any(|known| known.id == *id) {
+            continue;
+        }
+        let messages = simulation.messages();
+        let kept = at.unwrap_or_else(|| messages.len().saturating_sub(1)).min(messages.len());
+        let kept = messages.get(..kept).unwrap_or_default();
+        tasks.push(Arc::new(task.continued_from(kept)));
+    }
+    if tasks.is_empty() {
+        let file = file.display();
+        return Err(Failure::usage(format!("{file} has no such simulation of this domain")));
+    }
+    Ok(tasks)
 }
 
 /// The tasks that were asked for.
