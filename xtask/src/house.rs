@@ -23,5 +23,8 @@ pub(crate) fn target() -> PathBuf {
 /// The name of the variable that tells the tests where the model server is.
 pub(crate) const AIMOCK: &str = "DUOLOGUE_AIMOCK";
 
+/// The name of the variable that tells the tests where others' A2A SDKs are.
+pub(crate) const A2A_TOOLS: &str = "DUOLOGUE_A2A_TOOLS";
+
 /// The name of the variable that tells the tests which local model to run.
 pub(crate) const TEST_MODEL: &str = "DUOLOGUE_TEST_MODEL";

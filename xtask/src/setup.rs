@@ -14,15 +14,19 @@ use crate::{
     process::{answers, cargo, output_of, run as run_program},
 };
 
+mod sdks;
+
 /// Install what the tests need besides Rust
 ///
 /// Puts into `target/tools`:
 ///
 ///   aimock   a model server that nobody here wrote, which the tests of the model providers talk
 ///            to; an npm package, pinned in `crates/models/tests/aimock`
+///   a2a      SDKs of the A2A protocol that nobody here wrote, two for Python and one for
+///            JavaScript, pinned in `crates/a2a/tests/foreign`
 ///
-/// It needs Node.js 20.15 or newer with npm. Where they are missing and you are root on a system
-/// with apt-get, they are installed.
+/// It needs Node.js 20.15 or newer with npm, and Python 3.10 or newer with venv. Where they are
+/// missing and you are root on a system with apt-get, they are installed.
 ///
 /// And into the cache of models, where it stays:
 ///
@@ -40,6 +44,8 @@ pub(crate) struct Args {}
 pub(crate) struct Tools {
     /// The program of the model server.
     pub(crate) aimock: Option<PathBuf>,
+    /// The folder of others' A2A SDKs.
+    pub(crate) sdks: Option<PathBuf>,
     /// The local model that is here to be run: a name or a file.
     pub(crate) model: Option<String>,
     /// What could not be had, and what to do about it.
@@ -61,6 +67,9 @@ pub(crate) fn run(_: &Args) -> Result<()> {
     let tools = install(MODEL)?;
     if let Some(aimock) = &tools.aimock {
         println!("aimock   {}", aimock.display());
+    }
+    if let Some(sdks) = &tools.sdks {
+        println!("a2a      {}", sdks.display());
     }
     if let Some(model) = &tools.model {
         println!("model    {model}");
@@ -96,6 +105,11 @@ pub(crate) fn install(model: &str) -> Result<Tools> {
             Ok(program) => tools.aimock = Some(program),
             Err(error) => tools.gaps.push(format!("aimock: {error:#}")),
         }
+    }
+    let wanted = house::root().join("crates/a2a/tests/foreign");
+    match sdks::install(&wanted, &folder.join("a2a")) {
+        Ok(folder) => tools.sdks = Some(folder),
+        Err(error) => tools.gaps.push(format!("a2a: {error:#}")),
     }
     if model != NO_MODEL {
         match local_model(model) {

@@ -1,0 +1,84 @@
+//! SDKs of the A2A protocol that nobody here wrote, which the tests of `duologue-a2a` run.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::geteuid;
+
+use super::{node, with_version};
+use crate::process::{answers, run as run_program};
+
+/// Install those that are missing; the folder that they are in.
+pub(super) fn install(wanted: &Path, folder: &Path) -> Result<PathBuf> {
+    for version in ["v1", "v03"] {
+        let list = wanted.join(format!("requirements-{version}.txt"));
+        python(&list, &folder.join(version)).with_context(|| format!("a2a-sdk {version}"))?;
+    }
+    javascript(wanted, &folder.join("js")).context("@a2a-js/sdk")?;
+    Ok(folder.to_owned())
+}
+
+/// An environment of its own with the packages of a list.
+fn python(list: &Path, folder: &Path) -> Result<()> {
+    let pinned = fs::read_to_string(list).context("reading the pinned versions")?;
+    // Written last, so that an installation that was interrupted is done again.
+    let stamp = folder.join("installed.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == pinned) {
+        return Ok(());
+    }
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("clearing {}", folder.display()))?;
+    }
+    make_environment(folder)?;
+    let mut pip = Command::new(folder.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "-r"]).arg(list);
+    run_program(pip)?;
+    fs::write(stamp, pinned)?;
+    Ok(())
+}
+
+fn make_environment(folder: &Path) -> Result<()> {
+    let make = || {
+        let mut command = Command::new("python3");
+        command.args(["-m", "venv"]).arg(folder);
+        run_program(command)
+    };
+    if answers(with_version("python3")) && make().is_ok() {
+        return Ok(());
+    }
+    if geteuid().is_root() && answers(with_version("apt-get")) {
+        for args in
+            [&["update"][..], &["install", "--yes", "--no-install-recommends", "python3-venv"]]
+        {
+            let mut command = Command::new("apt-get");
+            command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
+            run_program(command)?;
+        }
+        return make();
+    }
+    bail!("Python 3.10 or newer with venv is needed; install it and run `cargo xtask setup` again")
+}
+
+fn javascript(wanted: &Path, folder: &Path) -> Result<()> {
+    let lock = fs::read_to_string(wanted.join("package-lock.json"))
+        .context("reading the pinned versions")?;
+    let stamp = folder.join("installed.json");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
+        return Ok(());
+    }
+    node()?;
+    fs::create_dir_all(folder)?;
+    for file in ["package.json", "package-lock.json"] {
+        fs::copy(wanted.join(file), folder.join(file))
+            .with_context(|| format!("copying {file}"))?;
+    }
+    let mut npm = Command::new("npm");
+    npm.current_dir(folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    run_program(npm)?;
+    fs::write(stamp, lock)?;
+    Ok(())
+}
