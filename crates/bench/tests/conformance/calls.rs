@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use duologue_bench::{Mode, Requestor, Results, Task, ToolCall, Value};
 
-use crate::support::{Check, Goldens, same, started, text};
+use crate::support::{Check, Goldens, db_hash, same, started, text};
 
 pub fn tool_calls(goldens: &Goldens) -> Check {
     let Some(sessions) = goldens.lines("tool_calls.jsonl") else {
@@ -53,7 +53,7 @@ pub fn tool_calls(goldens: &Goldens) -> Check {
                 result,
             );
         }
-        let ends = same("final_db_hash", environment.db_hash(), text(&session["final_db_hash"]));
+        let ends = same("final_db_hash", db_hash(&environment), text(&session["final_db_hash"]));
         let ends = ends.and_then(|()| {
             let golden = session["final_user_db_hash"].as_str().map(str::to_owned);
             same("final_user_db_hash", environment.user_db_hash(), golden)

@@ -9,7 +9,7 @@ use duologue_bench::{
 
 use crate::{
     calls::Recorded,
-    support::{Check, Goldens, same, text},
+    support::{Check, Goldens, db_hash, same, text},
 };
 
 pub fn rewards(goldens: &Goldens) -> Check {
@@ -52,7 +52,7 @@ fn judged(
         return Err("no such task".to_owned());
     };
     let end = evaluator.replayed(simulation.messages(), &first).map_err(|e| e.to_string())?;
-    same("final_db_hash", end.db_hash(), text(&row["final_db_hash"]))?;
+    same("final_db_hash", db_hash(&end), text(&row["final_db_hash"]))?;
     let golden = row["final_user_db_hash"].as_str().map(str::to_owned);
     same("final_user_db_hash", end.user_db_hash(), golden)?;
     for (name, task) in [("embedded", embedded), ("head", head)] {
@@ -106,10 +106,10 @@ fn components(
     same("breakdown", &Value::from(breakdown), &golden["breakdown"])?;
     if let Some(hash) = golden.entry("gold_db_hash") {
         let gold = expected(evaluator.domain, task, Replay::Lenient).map_err(|e| e.to_string())?;
-        same("gold_db_hash", gold.db_hash(), text(hash))?;
+        same("gold_db_hash", db_hash(&gold), text(hash))?;
         let predicted = evaluator.replayed(simulation.messages(), task);
         let predicted = predicted.map_err(|e| e.to_string())?;
-        same("pred_db_hash", predicted.db_hash(), text(&golden["pred_db_hash"]))?;
+        same("pred_db_hash", db_hash(&predicted), text(&golden["pred_db_hash"]))?;
     }
     Ok(())
 }
