@@ -20,8 +20,8 @@ use crate::task::{
     KEY,
     convert::{message_from_wire, message_to_wire, parts_from_wire},
     delegation::pass_on,
+    record::OUTCOME,
     state::{is_settled, outcome_of, state_of},
-    view::OUTCOME,
 };
 
 /// The functions by which the behaviour reaches the other agent.

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use self::{address::Guard, vault::Vault};
 use crate::{
     fault,
-    task::{Open, Place, TaskView, Tasks, view::TARGET},
+    task::{Open, Place, TaskView, Tasks, record::TARGET},
 };
 
 /// How notifications are sent.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{Delivered, Pushes, Target};
 use crate::{
-    task::{Open, Place, TaskView, Tasks, view::DELIVERED},
+    task::{Open, Place, TaskView, Tasks, record::DELIVERED},
     v03,
 };
 

@@ -7,11 +7,7 @@ use duologue_core::{Delta, Events, Live, Reply, RunId, SessionError, Store};
 use futures::Stream;
 use tokio::task::JoinHandle;
 
-use super::{
-    open::Open,
-    state::is_settled,
-    view::{TaskView, Update},
-};
+use super::{open::Open, record::Update, state::is_settled, view::TaskView};
 use crate::fault;
 
 /// Somebody who watches a task. A slow one is caught up from the journal and holds up nobody.

@@ -4,7 +4,8 @@
 //! message ──▶ Tasks ──▶ Session (turn) ──▶ journal ──fold──▶ TaskView ──▶ task, updates
 //! ```
 //!
-//! - `view` is what a journal says about a task, and what each entry changes for whoever watches.
+//! - `record` is what a task's journal holds; `view` is what it says about the task, and what each
+//!   entry changes for whoever watches. `recover` finds tasks again.
 //! - `open` holds the sessions that somebody works on or listens to.
 //! - `follow` is somebody who watches.
 //! - `index` is what lists need; `recall` is what a new task knows of its conversation.
@@ -19,16 +20,19 @@ mod follow;
 mod index;
 mod open;
 mod recall;
+pub(crate) mod record;
+mod recover;
 pub(crate) mod state;
 mod tasks;
 #[cfg(test)]
 mod tests;
-pub(crate) mod view;
+mod view;
 
 pub(crate) use check::history_length;
 pub(crate) use follow::{Until, Watch};
 pub(crate) use index::{Cursor, Filter};
 pub(crate) use open::Open;
+pub(crate) use record::{Place, Update};
+pub use record::{give_artifact, reply_directly};
 pub(crate) use tasks::{Begin, KEY, TaskSettings, Tasks};
-pub(crate) use view::{Place, TaskView, Update};
-pub use view::{give_artifact, reply_directly};
+pub(crate) use view::TaskView;

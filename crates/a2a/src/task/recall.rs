@@ -8,7 +8,7 @@ use std::sync::Arc;
 use a2a::Task;
 use duologue_core::{Entry, Event, Message, Outcome, Part, Role, RunId};
 
-use super::view::{SAID, Said};
+use super::record::{SAID, Said};
 
 /// The most messages that are carried on, the last ones.
 const MOST: usize = 40;

@@ -7,8 +7,7 @@ use std::{
 
 use a2a::{A2AError, SendMessageRequest, Task};
 use duologue_core::{
-    Agent, ListQuery, Message, Reply, Session, SessionError, SessionId, Store, StoreError,
-    WhenBusy, read_all,
+    Agent, Message, Reply, Session, SessionError, SessionId, Store, StoreError, WhenBusy, read_all,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -22,8 +21,9 @@ use super::{
     index::{Cursor, Filter, Index, Listed, Page},
     open::{Open, OpenSessions},
     recall,
+    record::{BIRTH, Birth, Place, SAID, Said},
     state::{is_settled, name_of},
-    view::{BIRTH, Birth, Place, SAID, Said, TaskView},
+    view::TaskView,
 };
 use crate::{Caller, fault, push::Pushes};
 
@@ -35,8 +35,6 @@ const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 const FOLLOW_UP_TRIES: u32 = 5;
 /// How many tasks that a message refers to are looked at.
 const MOST_REFERENCES: usize = 5;
-/// How many sessions are read at a time when tasks are looked for.
-const SCAN_PAGE: usize = 500;
 /// Where a client gives a key by which a repeated request is known.
 pub(crate) const KEY: &str = "duologue/idempotencyKey";
 
@@ -62,13 +60,13 @@ pub(crate) struct Begin {
 
 /// The tasks of one agent. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct Tasks(Arc<Inner>);
+pub(crate) struct Tasks(pub(super) Arc<Inner>);
 
-struct Inner {
-    agent: Agent,
-    store: Arc<dyn Store>,
+pub(super) struct Inner {
+    pub(super) agent: Agent,
+    pub(super) store: Arc<dyn Store>,
     settings: TaskSettings,
-    sessions: OpenSessions,
+    pub(super) sessions: OpenSessions,
     index: Mutex<Index>,
     pushes: Pushes,
 }
@@ -83,62 +81,6 @@ impl Tasks {
         let sessions = OpenSessions::new(agent.clone(), Arc::clone(&store));
         let index = Mutex::default();
         Self(Arc::new(Inner { agent, store, settings, sessions, index, pushes }))
-    }
-
-    /// Find the tasks of an earlier process, and go on with those that it left in the middle.
-    pub(crate) async fn recover(&self) -> Result<usize, StoreError> {
-        let mut found = 0;
-        let mut before = None;
-        loop {
-            let query = ListQuery {
-                limit: SCAN_PAGE,
-                before,
-                agent: Some(self.0.agent.name().to_owned()),
-                status: None,
-            };
-            let page = self.0.store.list(query).await?;
-            let Some(last) = page.last() else { return Ok(found) };
-            let oldest = last.updated_at;
-            let is_last = page.len() < SCAN_PAGE;
-            for summary in &page {
-                found += usize::from(self.take_up(&summary.id).await?);
-            }
-            if is_last {
-                return Ok(found);
-            }
-            // Those of the same moment come again rather than being left out, unless a whole page
-            // is of one moment.
-            before = Some(if before == Some(oldest + 1) { oldest } else { oldest + 1 });
-        }
-    }
-
-    async fn take_up(&self, id: &SessionId) -> Result<bool, StoreError> {
-        if self.index().get(id.as_str()).is_some() {
-            return Ok(false);
-        }
-        let first = self.0.store.read(id, 0, 1).await?;
-        if TaskView::of(id.as_str(), &first).context().is_empty() {
-            return Ok(false);
-        }
-        let entries = read_all(&*self.0.store, id).await?;
-        let view = TaskView::of(id.as_str(), &entries);
-        let Some(listed) = Listed::of(&view) else { return Ok(false) };
-        let is_settled = is_settled(&listed.state);
-        self.index().put(id.as_str(), listed);
-        if !is_settled {
-            match self.0.sessions.open(id).await {
-                Ok(open) => {
-                    let session = open.session.clone();
-                    self.run(&open, view.clone(), async move { session.resume().await });
-                }
-                // Another process works on it.
-                Err(error) => tracing::warn!(task = %id, %error, "a task cannot be gone on with"),
-            }
-        }
-        if !view.targets().is_empty() {
-            self.attend_pushes(id, &view).await;
-        }
-        Ok(true)
     }
 
     /// Take a message: begin a task with it, or go on with the one that it names. What comes of it
@@ -321,7 +263,7 @@ impl Tasks {
     }
 
     /// Let a turn happen, whoever watches, and keep the index level with it.
-    fn run(
+    pub(super) fn run(
         &self,
         open: &Arc<Open>,
         view: TaskView,
@@ -514,7 +456,7 @@ impl Tasks {
         &self.0.store
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
+    pub(super) fn index(&self) -> MutexGuard<'_, Index> {
         self.0.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
