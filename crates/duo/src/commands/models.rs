@@ -24,7 +24,10 @@ pub(crate) async fn run(house: &House, args: Models) -> Done {
         #[cfg(feature = "local")]
         Some(ModelsCommand::Where) => crate::local::tell_where(),
         #[cfg(not(feature = "local"))]
-        Some(_) => Err(Failure::usage("this duo was built without the local model")),
+        Some(_) => Err(crate::failure::Failure::usage(
+            "this duo was built without the local model (--no-default-features); build it with the \
+             feature `local`, or use a provider: `duo models` lists them",
+        )),
     }
 }
 
