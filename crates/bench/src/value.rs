@@ -3,14 +3,17 @@
 //! A clone costs a reference count. Writing copies only the way from the root to what is written,
 //! so a thousand environments of one domain share one database.
 
+mod convert;
+mod key;
+
 use std::{
-    borrow::Borrow,
     collections::HashMap,
     fmt,
-    hash::{Hash, Hasher},
-    ops::{Deref, Index},
+    ops::Index,
     sync::{Arc, OnceLock},
 };
+
+pub use key::Key;
 
 /// A value with the types of JSON as Python reads them: whole numbers and floats are different.
 #[derive(Clone, Debug, Default)]
@@ -30,15 +33,6 @@ pub enum Value {
     List(Arc<Vec<Value>>),
     /// A dictionary, or the dump of a model: its keys keep their order.
     Dict(Arc<Dict>),
-}
-
-/// A key of a dictionary. Field names of models cost nothing to copy.
-#[derive(Clone)]
-pub enum Key {
-    /// A name that the program knows.
-    Static(&'static str),
-    /// A name from data.
-    Shared(Arc<str>),
 }
 
 /// Above this many entries a dictionary keeps an index; below, looking through them is faster.
@@ -427,142 +421,6 @@ impl Index<usize> for Value {
 
     fn index(&self, index: usize) -> &Self {
         self.items().get(index).unwrap_or(&NONE)
-    }
-}
-
-impl Deref for Key {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        match self {
-            Self::Static(name) => name,
-            Self::Shared(name) => name,
-        }
-    }
-}
-
-impl Borrow<str> for Key {
-    fn borrow(&self) -> &str {
-        self
-    }
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (**self).hash(state);
-    }
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl Eq for Key {}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self)
-    }
-}
-
-impl From<&'static str> for Key {
-    fn from(name: &'static str) -> Self {
-        Self::Static(name)
-    }
-}
-
-impl From<String> for Key {
-    fn from(name: String) -> Self {
-        Self::Shared(name.into())
-    }
-}
-
-impl From<Arc<str>> for Key {
-    fn from(name: Arc<str>) -> Self {
-        Self::Shared(name)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(value: bool) -> Self {
-        Self::Bool(value)
-    }
-}
-
-impl From<i64> for Value {
-    fn from(value: i64) -> Self {
-        Self::Int(value)
-    }
-}
-
-impl From<i32> for Value {
-    fn from(value: i32) -> Self {
-        Self::Int(value.into())
-    }
-}
-
-impl From<usize> for Value {
-    fn from(value: usize) -> Self {
-        i64::try_from(value).map_or(Self::None, Self::Int)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(value: f64) -> Self {
-        Self::Float(value)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Self {
-        Self::str(value)
-    }
-}
-
-impl From<String> for Value {
-    fn from(value: String) -> Self {
-        Self::Str(value.into())
-    }
-}
-
-impl From<&Key> for Value {
-    fn from(key: &Key) -> Self {
-        match key {
-            Key::Static(name) => Self::str(name),
-            Key::Shared(name) => Self::Str(Arc::clone(name)),
-        }
-    }
-}
-
-impl From<&Self> for Value {
-    fn from(value: &Self) -> Self {
-        value.clone()
-    }
-}
-
-impl From<Dict> for Value {
-    fn from(dict: Dict) -> Self {
-        Self::Dict(Arc::new(dict))
-    }
-}
-
-impl From<Vec<Self>> for Value {
-    fn from(items: Vec<Self>) -> Self {
-        Self::List(Arc::new(items))
-    }
-}
-
-impl<T: Into<Self>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::None, Into::into)
     }
 }
 
