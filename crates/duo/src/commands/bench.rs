@@ -2,6 +2,7 @@
 
 mod agent;
 mod args;
+mod data;
 mod evaluate;
 mod export;
 mod play;
@@ -31,6 +32,7 @@ pub(crate) async fn bench(house: &House, args: Bench, agent: Option<String>) -> 
         Bench::Play(args) => play::play(house, *args, agent).await,
         Bench::Domain(args) => show::domain(house, args),
         Bench::Export(args) => export::export(&args),
+        Bench::Data(args) => data::data(house, &args),
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum Bench {
     Domain(Domain),
     /// Write a report that opens in a browser.
     Export(Export),
+    /// Tell whether the data of the domains is there, and of which version.
+    Data(Data),
 }
 
 #[derive(Args, Debug)]
@@ -269,6 +271,13 @@ pub(crate) struct Export {
     /// The report.
     #[arg(long, value_name = "FILE")]
     pub(super) html: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Data {
+    /// The `data` folder of a τ²-bench checkout; otherwise TAU2_DATA_DIR says where it is.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) data: Option<PathBuf>,
 }
 
 fn json(text: &str) -> Result<Value, String> {
