@@ -52,7 +52,7 @@ pub(crate) fn run_with(args: &Args, tools: &setup::Tools) -> Result<()> {
         [] => run_program(with_tools(["test", "--workspace", "--doc"], tools)),
         _ => Ok(()),
     };
-    let mut command = with_tools(["nextest", "run"], tools);
+    let mut command = with_tools(["nextest", "run", "--no-fail-fast"], tools);
     command.args(packages(&args.options)).args(&args.options);
     run_program(command).and(examples)
 }

@@ -199,6 +199,7 @@ pub(crate) struct View {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  duo bench metrics results.json")]
 pub(crate) struct Metrics {
     /// Files of results.
     #[arg(required = true)]
@@ -206,6 +207,7 @@ pub(crate) struct Metrics {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  duo bench compare before.json after.json")]
 pub(crate) struct Compare {
     /// The first file of results.
     pub(super) first: PathBuf,
@@ -244,6 +246,7 @@ pub(crate) enum Side {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  duo bench domain bike_shop")]
 pub(crate) struct Domain {
     /// The domain; without one, all are listed.
     pub(super) name: Option<String>,
@@ -274,6 +277,7 @@ pub(crate) struct Export {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  duo bench data --data ~/tau2-bench/data")]
 pub(crate) struct Data {
     /// The `data` folder of a τ²-bench checkout; otherwise TAU2_DATA_DIR says where it is.
     #[arg(long, value_name = "FOLDER")]
