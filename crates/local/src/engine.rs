@@ -37,6 +37,12 @@ const PIECE: usize = 128;
 /// So few tokens are read beside others without making them wait.
 const SHORT: usize = 8;
 
+/// How long an answer may be that nobody set a limit for. Small models can repeat themselves for as
+/// long as they are let.
+const USUAL: usize = 4_096;
+/// The same for an answer with a shape, which is brought to its end there.
+const USUAL_SHAPED: usize = 768;
+
 /// A request, and where its answer goes.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -283,7 +289,8 @@ impl Engine {
                 .map_or(self.sampling.temperature, |t| t as f32),
             ..self.sampling
         };
-        let wanted = request.options.max_tokens.map_or(usize::MAX, |max| max as usize);
+        let usual = if request.options.output.is_some() { USUAL_SHAPED } else { USUAL };
+        let wanted = request.options.max_tokens.map_or(usual, |max| max as usize);
         let sequence = self.recall(&tokens);
         let known = sequence.tokens().len();
         let mut running = Running {
