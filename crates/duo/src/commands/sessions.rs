@@ -86,7 +86,7 @@ fn transcript(
             if !said.trim().is_empty() {
                 lines.push(visible(said.trim()));
             }
-            lines.extend(call_lines(paint, message));
+            lines.extend(call_lines(paint, entry.run, message));
             if stop.is_none() {
                 lines.push(paint.text(Style::Warning, "(cut off)"));
             }

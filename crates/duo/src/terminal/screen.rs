@@ -312,7 +312,7 @@ impl Screen {
                 lines.push(visible(text.trim()));
             }
         }
-        lines.extend(call_lines(self.paint, message));
+        lines.extend(call_lines(self.paint, run, message));
         if lines.is_empty() {
             return None;
         }

@@ -1,5 +1,6 @@
 //! How entries look as lines of text.
 
+use duologue_behaviors::{Conclusion, Decision};
 use duologue_core::{
     Entry, Event, HookChange, Inquiry, InquiryKind, Message, Outcome, RunId, SessionId, ToolCall,
     ToolResult, ToolStatus,
@@ -30,15 +31,15 @@ fn call_line(paint: Paint, call: &ToolCall) -> String {
 }
 
 /// The calls of a message, a line each. Those that a note says better are left out.
-pub(crate) fn call_lines(paint: Paint, message: &Message) -> Vec<String> {
-    let calls = message.tool_calls().filter(|call| !is_told_by_note(&call.name));
+pub(crate) fn call_lines(paint: Paint, run: RunId, message: &Message) -> Vec<String> {
+    let calls = message.tool_calls().filter(|call| !is_told_by_note(run, &call.name));
     calls.map(|call| call_line(paint, call)).collect()
 }
 
 /// Whether a tool's call is followed by a note with the same in it: the structures by which the
-/// halves of a dual act speak.
-fn is_told_by_note(tool: &str) -> bool {
-    matches!(tool, "decide" | "conclude")
+/// halves of a dual act speak. They are never the session's own run.
+fn is_told_by_note(run: RunId, tool: &str) -> bool {
+    run != RunId::ROOT && matches!(tool, Decision::TOOL | Conclusion::TOOL)
 }
 
 /// A result, folded to one line.
@@ -105,7 +106,7 @@ pub(crate) fn entry_line(paint: Paint, speakers: &Speakers, entry: &Entry) -> Op
             format!("{} {}", paint.text(Style::Bold, "❯"), message.text())
         }
         Event::Observed { message } => paint.text(Style::Dim, format!("👁 {}", message.text())),
-        Event::ToolEnded { result, .. } if is_told_by_note(&result.name) => return None,
+        Event::ToolEnded { result, .. } if is_told_by_note(entry.run, &result.name) => return None,
         Event::ToolEnded { result, .. } => result_line(paint, result),
         Event::ModelRetried { attempt, error, wait_ms } => {
             let wait = *wait_ms as f64 / 1000.0;
