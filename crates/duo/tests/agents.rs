@@ -62,7 +62,7 @@ fn a_planned_run_shows_plan_list_and_check_and_answers_alone_on_standard_output(
   ☐ Write it
 I read it first.
 ⚙ read_file {\"path\":\"a.txt\"}
-  ↳ ok: hello
+  ↳ ok (3 lines): The whole file, 1 line:…
   ☑ Read it
 ⚙ write_file {\"path\":\"b.txt\",\"content\":\"hello\\n\"}
   ↳ ok: created b.txt (6 bytes)

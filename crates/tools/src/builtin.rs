@@ -9,6 +9,7 @@ use crate::{suggest::did_you_mean, workspace::Workspace};
 mod ask_human;
 mod blocking;
 mod calculator;
+mod copy_file;
 mod current_time;
 mod echo;
 mod edit_file;
@@ -85,6 +86,7 @@ pub fn names() -> &'static [&'static str] {
         "read_file",
         "write_file",
         "edit_file",
+        "copy_file",
         "list_files",
         "search_files",
         #[cfg(feature = "http")]
@@ -118,6 +120,7 @@ pub fn builtin_named(name: &str, config: &BuiltinConfig) -> Result<Arc<dyn Tool>
         "read_file" => Arc::new(read_file::read_file(workspace)),
         "write_file" => Arc::new(write_file::write_file(workspace)),
         "edit_file" => Arc::new(edit_file::edit_file(workspace)),
+        "copy_file" => Arc::new(copy_file::copy_file(workspace)),
         "list_files" => Arc::new(list_files::list_files(workspace)),
         "search_files" => Arc::new(search_files::search_files(workspace)),
         #[cfg(feature = "http")]

@@ -94,6 +94,13 @@ pub enum ReplanReason {
     Meta,
 }
 
+impl ReplanReason {
+    /// Whether the plan so far has shown itself to be wrong.
+    pub(crate) fn is_failure(self) -> bool {
+        matches!(self, Self::Required | Self::FailedValidation | Self::Stuck)
+    }
+}
+
 /// The run is stuck.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StuckNote {

@@ -70,6 +70,16 @@ impl Plan {
         self.revision > 0
     }
 
+    /// Whether an answer says the same again: the same steps by the same tools, in order.
+    pub(crate) fn is_repeated_by(&self, answer: &PlanAnswer) -> bool {
+        let same = |step: &PlanStep, again: &StepAnswer| {
+            step.title.eq_ignore_ascii_case(again.title.trim())
+                && step.tool.as_deref().unwrap_or_default() == again.tool.trim()
+        };
+        self.steps.len() == answer.steps.len()
+            && self.steps.iter().zip(&answer.steps).all(|(step, again)| same(step, again))
+    }
+
     /// Put another plan in the place of this one. `numbered` counts the steps of all plans.
     pub(crate) fn replace(&mut self, answer: PlanAnswer, numbered: &mut u32) {
         self.revision += 1;

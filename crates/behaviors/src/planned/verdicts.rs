@@ -26,6 +26,7 @@ impl PlannedState {
             }
             Aside::Plan => aside::read::<PlanAnswer>(text)
                 .and_then(|plan| plan.check().map(|()| plan))
+                .and_then(|plan| self.check_is_another(&plan).map(|()| plan))
                 .map(|plan| self.planned(plan)),
             Aside::Validation => aside::read::<Validation>(text)
                 .and_then(|validation| validation.check().map(|()| validation))
@@ -38,6 +39,17 @@ impl PlannedState {
             Ok(()) => self.misfit = None,
             Err(error) => self.did_not_fit(config, aside, error, text),
         }
+    }
+
+    /// A plan that did not work is not made again: that is how weak models go in circles.
+    fn check_is_another(&self, plan: &PlanAnswer) -> Result<(), String> {
+        let failed = self.due_plan.as_ref().is_some_and(|(reason, _)| reason.is_failure());
+        if failed && self.plan.is_repeated_by(plan) {
+            return Err("these are the steps that did not work. What failed, and why? Plan other \
+                        steps, or with other tools."
+                .to_owned());
+        }
+        Ok(())
     }
 
     fn did_not_fit(&mut self, config: &PlannedConfig, aside: Aside, error: String, text: &str) {

@@ -9,7 +9,7 @@ use crate::{Delta, Entry, RunId, StoreError};
 
 /// How many events a listener may fall behind before it is caught up from the journal. The channel
 /// holds room for all of them, for every session that somebody listens to.
-pub(super) const BACKLOG: usize = 64;
+pub(super) const BACKLOG: usize = 32;
 
 /// How many entries are read at a time when a listener is caught up.
 const PAGE: usize = 256;

@@ -47,7 +47,7 @@ pub(crate) fn edit_file(workspace: &Workspace) -> impl Tool + use<> {
                 let path = &arguments.path;
                 if !workspace.exists(path) {
                     let error = workspace.missing(path);
-                    return Err(ToolError(format!("{error}; write_file makes a new file")));
+                    return Err(ToolError(format!("{error}; copy_file or write_file makes it")));
                 }
                 workspace.change(path, |file| {
                     let before = read(file, path)?;

@@ -11,7 +11,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{blocking::blocking, text::looks_binary};
+use super::{
+    blocking::blocking,
+    text::{count, looks_binary},
+};
 use crate::workspace::{Workspace, WorkspacePath};
 
 /// How many lines a call gives unless it asks for another number.
@@ -38,8 +41,8 @@ pub(crate) fn read_file(workspace: &Workspace) -> impl Tool + use<> {
     let workspace = workspace.clone();
     tool(
         "read_file",
-        "Reads a text file of the workspace. A long one comes in pages: a note at the end says \
-         with which offset to read on.",
+        "Reads a text file of the workspace. A line before the text says how many lines there are; \
+         a long file comes in pages, and that line says with which offset to read on.",
         Effect::Pure,
         move |arguments: Arguments, context| {
             let workspace = workspace.clone();
@@ -117,43 +120,31 @@ impl Page<'_> {
         Ok(self.with_note(&text, shown, cut, goes_on))
     }
 
-    /// The text, and in brackets whatever keeps it from being the whole file as it is.
+    /// The text behind a line that says how much of the file it is. Models count badly, so the
+    /// lines are always counted for them; and what stands behind a text they take for a part of it.
     fn with_note(&self, text: &[u8], shown: usize, cut: Option<usize>, goes_on: bool) -> String {
-        let decoded = String::from_utf8_lossy(text);
-        let mut notes = Vec::new();
+        let last = self.first + shown - 1;
+        let mut note = if goes_on {
+            let next = last + 1;
+            format!("Lines {} to {last}; the file goes on, read it with offset {next}", self.first)
+        } else if self.first > 1 {
+            format!("Lines {} to {last}, the end of the file", self.first)
+        } else {
+            format!("The whole file, {}", count(shown, "line"))
+        };
+        if let Some(length) = cut {
+            let (line, kept) = (self.first, text.len());
+            note = format!("{note}; line {line} has {length} bytes, the first {kept} are shown");
+        }
         // A cut can fall into the middle of a character; that is no fault of the file.
         let faulty = match std::str::from_utf8(text) {
             Ok(_) => false,
             Err(error) => error.error_len().is_some() || cut.is_none(),
         };
         if faulty {
-            notes.push("bytes that are not UTF-8 are shown as �".to_owned());
+            note.push_str("; bytes that are not UTF-8 are shown as �");
         }
-        if let Some(length) = cut {
-            let kept = text.len();
-            notes.push(format!(
-                "line {} has {length} bytes, the first {kept} are shown",
-                self.first
-            ));
-        }
-        let last = self.first + shown - 1;
-        if goes_on {
-            notes.push(format!(
-                "lines {} to {last}; the file goes on, read it with offset {}",
-                self.first,
-                last + 1
-            ));
-        } else if self.first > 1 {
-            notes.push(format!("lines {} to {last}, the end of the file", self.first));
-        }
-        let mut result = decoded.into_owned();
-        if !notes.is_empty() {
-            if !result.ends_with('\n') {
-                result.push('\n');
-            }
-            result.push_str(&format!("[{}]", notes.join("; ")));
-        }
-        result
+        format!("{note}:\n\n{}", String::from_utf8_lossy(text))
     }
 }
 

@@ -17,7 +17,7 @@ async fn a_file_is_written_read_edited_and_found() {
     );
     assert_eq!(
         bench.call("read_file", json!({"path": "docs/plan.md"})).await,
-        Ok("one\ntwo\nthree\n".to_owned())
+        Ok("The whole file, 3 lines:\n\none\ntwo\nthree\n".to_owned())
     );
     let edit = json!({"path": "docs/plan.md", "old_text": "two", "new_text": "2"});
     assert_eq!(bench.call("edit_file", edit).await, Ok("edited docs/plan.md at line 2".to_owned()));
@@ -30,19 +30,47 @@ async fn a_file_is_written_read_edited_and_found() {
 }
 
 #[tokio::test]
+async fn a_file_is_copied_whatever_is_in_it() {
+    let bench = Bench::new();
+    bench.put("picture", b"\x89PNG\0\0\0");
+    let copy = json!({"from": "picture", "to": "old/picture"});
+    assert_eq!(
+        bench.call("copy_file", copy.clone()).await,
+        Ok("created old/picture (7 bytes, as in picture)".to_owned())
+    );
+    assert_eq!(
+        bench.call("copy_file", copy).await,
+        Ok("replaced old/picture (7 bytes, as in picture)".to_owned())
+    );
+    assert_eq!(std::fs::read(bench.root().join("old/picture")).unwrap(), b"\x89PNG\0\0\0");
+    for (from, to, error) in [
+        ("nothing", "copy", "there is no \"nothing\""),
+        ("old", "copy", "is a folder"),
+        ("picture", "old", "is a folder"),
+        ("picture", ".git/hooks/pre-commit", "cannot be written"),
+    ] {
+        let copied = bench.call("copy_file", json!({"from": from, "to": to})).await;
+        assert!(copied.clone().unwrap_err().contains(error), "{copied:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_long_file_is_read_in_pages() {
     let bench = Bench::new();
     let lines: String = (1..=10).map(|n| format!("line {n}\n")).collect();
     bench.put("ten", &lines);
     assert_eq!(
         bench.call("read_file", json!({"path": "ten", "limit": 2})).await,
-        Ok("line 1\nline 2\n[lines 1 to 2; the file goes on, read it with offset 3]".to_owned())
+        Ok("Lines 1 to 2; the file goes on, read it with offset 3:\n\nline 1\nline 2\n".to_owned())
     );
     assert_eq!(
         bench.call("read_file", json!({"path": "ten", "offset": 9})).await,
-        Ok("line 9\nline 10\n[lines 9 to 10, the end of the file]".to_owned())
+        Ok("Lines 9 to 10, the end of the file:\n\nline 9\nline 10\n".to_owned())
     );
-    assert_eq!(bench.call("read_file", json!({"path": "ten", "limit": 10})).await, Ok(lines));
+    assert_eq!(
+        bench.call("read_file", json!({"path": "ten", "limit": 10})).await,
+        Ok(format!("The whole file, 10 lines:\n\n{lines}"))
+    );
     for offset in [11, 12, 100_000] {
         let error = bench.call("read_file", json!({"path": "ten", "offset": offset})).await;
         assert!(error.unwrap_err().contains("has only 10 lines"), "{offset}");
@@ -62,10 +90,9 @@ async fn pages_of_a_large_file_join_to_the_whole() {
             bench.call("read_file", json!({"path": "large", "offset": offset, "limit": 100_000}));
         let page = page.await.unwrap();
         assert!(page.len() < 19_200);
-        let (text, note) = page.rsplit_once("\n[").unwrap();
+        let (note, text) = page.split_once(":\n\n").unwrap();
         joined.push_str(text);
-        joined.push('\n');
-        match note.strip_suffix(']').unwrap().rsplit_once("with offset ") {
+        match note.rsplit_once("with offset ") {
             Some((_, next)) => offset = next.parse().unwrap(),
             None => break,
         }
@@ -89,14 +116,12 @@ async fn odd_files_are_told_apart() {
     );
     assert_eq!(
         read("latin").await,
-        Ok("caf\u{fffd}\n[bytes that are not UTF-8 are shown as \u{fffd}]".to_owned())
+        Ok("The whole file, 1 line; bytes that are not UTF-8 are shown as \u{fffd}:\n\ncaf\u{fffd}\n"
+            .to_owned())
     );
     let long = read("long").await.unwrap();
-    assert!(
-        long.ends_with("[line 1 has 200000 bytes, the first 19000 are shown]"),
-        "{}",
-        &long[18_900..]
-    );
+    let note = "line 1 has 200000 bytes, the first 19000 are shown:\n\nxxx";
+    assert!(long.contains(note), "{}", &long[..100]);
     assert_eq!(read("folder").await, Err("\"folder\" is a folder, not a file".to_owned()));
     assert_eq!(read("lonk").await, Err("there is no \"lonk\" (did you mean \"long\"?)".to_owned()));
     assert_eq!(
@@ -352,7 +377,7 @@ async fn an_edit_that_cannot_be_made_changes_nothing() {
         (json!({"path": "x", "old_text": "z", "new_text": "b"}), "old_text is not in the file"),
         (
             json!({"path": "y", "old_text": "z", "new_text": "b"}),
-            "there is no \"y\"; write_file makes a new file",
+            "there is no \"y\"; copy_file or write_file makes it",
         ),
         (json!({"path": "latin", "old_text": "c", "new_text": "b"}), "is not UTF-8"),
     ] {

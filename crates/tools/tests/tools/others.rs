@@ -84,6 +84,7 @@ fn every_tool_declares_its_effect_and_reach() {
         ("ask_human", (Pure, Reach::Workspace)),
         ("write_file", (Idempotent, Reach::Workspace)),
         ("edit_file", (SideEffect, Reach::Workspace)),
+        ("copy_file", (Idempotent, Reach::Workspace)),
         #[cfg(unix)]
         ("shell", (SideEffect, Reach::Machine)),
         #[cfg(feature = "http")]
@@ -119,6 +120,7 @@ fn every_schema_is_plain_and_names_its_main_argument_first() {
         ("read_file", json!("path")),
         ("write_file", json!("path")),
         ("edit_file", json!("path")),
+        ("copy_file", json!("to")),
         ("search_files", json!("pattern")),
         ("read_result", json!("call_id")),
         ("ask_human", json!("question")),
