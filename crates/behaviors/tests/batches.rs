@@ -7,8 +7,8 @@ mod support;
 use std::{sync::Arc, time::Duration};
 
 use duologue_core::{
-    Answer, CallId, Event, InquiryKind, Mode, Outcome, Policy, Session, SessionError,
-    SessionOptions, SessionState,
+    Answer, CallId, Effect, Event, InquiryKind, Mode, Outcome, Part, Policy, Session, SessionError,
+    SessionOptions, SessionState, Tool, ToolError, ToolResult, ToolStatus, tool,
 };
 use support::*;
 
@@ -235,4 +235,86 @@ async fn a_model_that_repeats_its_call_ids_does_not_confuse_results() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 3, "{found:?}");
+}
+
+/// A tool that asks twice before it acts.
+fn books(deeds: &Deeds) -> impl Tool + use<> {
+    let deeds = deeds.clone();
+    tool("book", "Books a seat.", Effect::SideEffect, move |_: Nothing, context| {
+        let deeds = deeds.clone();
+        async move {
+            let questions = &context.questions;
+            match questions.answers() {
+                [] => Err(questions.ask("Which seat?", ["window", "aisle"])),
+                [_] => Err(questions.ask("Under which name?", Vec::<String>::new())),
+                [Some(seat), name, ..] => {
+                    let text = |parts: &[Part]| {
+                        ToolResult::prompt_text(&ToolResult {
+                            call_id: context.call_id.clone(),
+                            name: String::new(),
+                            status: ToolStatus::Ok,
+                            content: parts.to_vec(),
+                        })
+                    };
+                    let name = name.as_deref().map_or_else(|| "nobody".to_owned(), text);
+                    let booked = format!("{} for {name}", text(seat));
+                    deeds.add(booked.clone());
+                    Ok(booked)
+                }
+                _ => Err(ToolError::new("no seat was chosen")),
+            }
+        }
+    })
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+#[tokio::test]
+async fn a_tool_asks_in_the_middle_of_its_call_and_goes_on_with_the_answers_after_restarts() {
+    let deeds = Deeds::default();
+    let model = Turns::new([calls(&[("c1", "book", "{}")]), says("done")]);
+    let agent = builder(&model, &deeds).tools(toolbox(&deeds).with(books(&deeds))).build();
+    let (session, store) = start(&agent);
+    let reply = session.reply("go").await.unwrap();
+    let Outcome::InputRequired { inquiries } = &reply.outcome else { panic!("{reply:?}") };
+    let InquiryKind::Question { text, choices } = &inquiries[0].kind else { panic!() };
+    assert_eq!((text.as_str(), choices.len()), ("Which seat?", 2));
+    let first = inquiries[0].id.clone();
+
+    let id = session.id().clone();
+    drop(session);
+    let options = SessionOptions::default();
+    let session = Session::open(&agent, Arc::new(store.clone()), &id, options).await.unwrap();
+    session.answer(&first, Answer::text("window"), None).unwrap();
+    let reply = session.resume().await.unwrap();
+    let Outcome::InputRequired { inquiries } = &reply.outcome else { panic!("{reply:?}") };
+    let second = inquiries[0].id.clone();
+    assert_ne!(first, second);
+    let again = session.answer(&first, Answer::text("aisle"), None);
+    assert!(matches!(again, Err(SessionError::NotPending { .. })), "{again:?}");
+    assert_eq!(deeds.list(), Vec::<String>::new());
+
+    session.answer(&second, Answer::Deny { reason: String::new() }, None).unwrap();
+    let reply = session.resume().await.unwrap();
+    assert_eq!(reply.outcome, Outcome::Completed);
+    assert_eq!(deeds.list(), ["window for nobody"]);
+    let found = results(&journal(&store, &id).await);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].1.as_str(), found[0].2.as_str()), ("ok", "window for nobody"));
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_own_question_is_passed_over_like_any_other() {
+    let deeds = Deeds::default();
+    let model = Turns::new([calls(&[("c1", "book", "{}")]), says("done")]);
+    let agent = builder(&model, &deeds).tools(toolbox(&deeds).with(books(&deeds))).build();
+    let (session, store) = start(&agent);
+    session.reply("go").await.unwrap();
+    let reply = session.reply("never mind").await.unwrap();
+    assert_eq!(reply.outcome, Outcome::Completed);
+    assert!(session.pending().is_empty());
+    let found = results(&journal(&store, session.id()).await);
+    assert_eq!(found[0].1, "skipped");
+    assert_eq!(deeds.list(), Vec::<String>::new());
 }

@@ -64,6 +64,18 @@ pub struct CallState {
     pub(crate) changed: bool,
     /// Whether the hooks before it have had their say.
     pub(crate) hooked: bool,
+    /// What its own questions were answered; `None` where somebody would not say.
+    pub(crate) answers: Vec<Option<Vec<Part>>>,
+    /// Whether it waits for the answer to a question of its own.
+    pub(crate) asks: bool,
+}
+
+impl CallState {
+    /// The id of the next question that the call asks by itself. Each has its own, so that an
+    /// answer that comes twice is not taken for the next one's.
+    pub(crate) fn next_question(&self) -> CallId {
+        CallId::from(format!("{}#{}", self.call.id, self.answers.len() + 1))
+    }
 }
 
 /// Where a call stands.
@@ -97,6 +109,11 @@ impl Batch {
 
     fn call_mut(&mut self, id: &CallId) -> Option<&mut CallState> {
         self.calls.iter_mut().find(|state| state.call.id == *id)
+    }
+
+    /// The call that an inquiry is about: one with its id, or one that asks by itself.
+    fn asking_mut(&mut self, id: &CallId) -> Option<&mut CallState> {
+        self.calls.iter_mut().find(|state| state.call.id == *id || state.next_question() == *id)
     }
 
     /// All results, once every call has one.
@@ -277,7 +294,8 @@ impl RunState {
             }
             Event::AgentMessage { .. } => self.steps += 1,
             Event::ExternalAction { inquiry } => {
-                if let Some(state) = self.batch.as_mut().and_then(|b| b.call_mut(&inquiry.id)) {
+                if let Some(state) = self.batch.as_mut().and_then(|b| b.asking_mut(&inquiry.id)) {
+                    state.asks = matches!(state.phase, Phase::Started(_));
                     state.phase = Phase::Asked;
                 }
                 self.pending.push(Inquiry::clone(inquiry));
@@ -377,6 +395,8 @@ impl RunState {
                 phase: Phase::New,
                 changed: false,
                 hooked: false,
+                answers: Vec::new(),
+                asks: false,
             })
             .collect();
         // Providers refuse an empty message, so one never enters a prompt.
@@ -406,9 +426,17 @@ impl RunState {
             }
             return;
         }
-        let Some(state) = self.batch.as_mut().and_then(|batch| batch.call_mut(id)) else {
+        let Some(state) = self.batch.as_mut().and_then(|batch| batch.asking_mut(id)) else {
             return;
         };
+        if std::mem::take(&mut state.asks) {
+            state.answers.push(match answer {
+                Answer::Result { content, is_error: false } => Some(content.clone()),
+                _ => None,
+            });
+            state.phase = Phase::Ready;
+            return;
+        }
         let result = |status, content| ToolResult {
             call_id: state.call.id.clone(),
             name: state.call.name.clone(),
@@ -441,9 +469,10 @@ impl RunState {
         let concludes = self.concluding_call().is_some_and(|call| call.id == result.call_id);
         let Some(batch) = &mut self.batch else { return };
         if let Some(state) = batch.call_mut(&result.call_id) {
+            let question = state.next_question();
             state.phase = Phase::Done(Arc::clone(result));
+            self.pending.retain(|inquiry| inquiry.id != result.call_id && inquiry.id != question);
         }
-        self.pending.retain(|inquiry| inquiry.id != result.call_id);
         if let Some(expected) = &mut self.expected
             && concludes
             && result.status == ToolStatus::Ok

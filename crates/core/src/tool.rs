@@ -1,6 +1,11 @@
 //! Tools: what an agent can do besides talking.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -130,6 +135,67 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Reads what earlier calls of the session gave, whole.
     pub results: Arc<dyn ResultReader>,
+    /// How the call asks a person something before it can go on.
+    pub questions: Questions,
+}
+
+/// A call's way to ask a person something in the middle of its work.
+///
+/// The call ends with what [`ask`](Self::ask) gives back, and the question waits like any other,
+/// also over a restart. Then the call is made again, with the [`answers`](Self::answers) so far.
+///
+/// ```
+/// use duologue_core::{Content, Part, ToolContext, ToolOutput};
+///
+/// async fn book(context: ToolContext) -> ToolOutput {
+///     match context.questions.answers() {
+///         [] => Err(context.questions.ask("Window or aisle?", ["window", "aisle"])),
+///         [Some(seat), ..] => Ok(Content(seat.clone())),
+///         [None, ..] => Ok("Not booked: they would not say.".into()),
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Questions {
+    answers: Arc<[Option<Vec<Part>>]>,
+    asked: Arc<Mutex<Option<Question>>>,
+}
+
+/// What a call asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) text: String,
+    pub(crate) choices: Vec<String>,
+}
+
+impl Questions {
+    pub(crate) fn answered(answers: Arc<[Option<Vec<Part>>]>) -> Self {
+        Self { answers, asked: Arc::default() }
+    }
+
+    /// What the questions of this call were answered so far, in order; `None` where the person
+    /// would not say.
+    pub fn answers(&self) -> &[Option<Vec<Part>>] {
+        &self.answers
+    }
+
+    /// Ask. The call must end with the error that this gives.
+    pub fn ask<C: Into<String>>(
+        &self,
+        text: impl Into<String>,
+        choices: impl IntoIterator<Item = C>,
+    ) -> ToolError {
+        let text = text.into();
+        let error = ToolError(format!("nobody was asked: {text}"));
+        let choices = choices.into_iter().map(Into::into).collect();
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Question { text, choices });
+        error
+    }
+
+    pub(crate) fn take(&self) -> Option<Question> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// Finds what an earlier call gave, as the journal has it.

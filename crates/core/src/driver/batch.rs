@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::{Driver, Progress, ask::elapsed_ms};
 use crate::{
     CallId, CallState, Content, Effect, Event, Execution, HookChange, Inquiry, InquiryKind, Part,
-    Phase, PreTool, StoreError, Tool, ToolCall, ToolContext, ToolError, ToolResult, ToolStatus,
-    Verdict, session::Results,
+    Phase, PreTool, Questions, StoreError, Tool, ToolCall, ToolContext, ToolError, ToolResult,
+    ToolStatus, Verdict, session::Results, tool::Question,
 };
 
 /// How many calls run at the same time.
@@ -30,6 +30,10 @@ struct Cleared {
     tool: Arc<dyn Tool>,
     /// Whether the arguments are no longer the model's.
     changed: bool,
+    /// What its own questions were answered.
+    answers: Arc<[Option<Vec<Part>>]>,
+    /// The id of its next question.
+    question: CallId,
 }
 
 /// What became of a call that was looked at.
@@ -133,7 +137,9 @@ impl Driver {
                 let granted = self.shared.ledger().is_granted(&call.name);
                 match self.agent.policy().verdict(spec, &call.arguments, granted) {
                     Verdict::Allow => {
-                        return Ok(Triage::Runs(Cleared { call, tool, changed }));
+                        let (answers, question) = (Arc::default(), state.next_question());
+                        let cleared = Cleared { call, tool, changed, answers, question };
+                        return Ok(Triage::Runs(cleared));
                     }
                     Verdict::Deny { reason } => return self.forbid(&call, &reason),
                     Verdict::Ask { reason } => InquiryKind::Approval { call: call.clone(), reason },
@@ -167,7 +173,9 @@ impl Driver {
         {
             return self.forbid(&call, &reason);
         }
-        Ok(Triage::Runs(Cleared { call, tool, changed: state.changed }))
+        let (changed, question) = (state.changed, state.next_question());
+        let answers = state.answers.as_slice().into();
+        Ok(Triage::Runs(Cleared { call, tool, changed, answers, question }))
     }
 
     fn forbid(&self, call: &ToolCall, reason: &str) -> Result<Triage, StoreError> {
@@ -239,7 +247,7 @@ impl Driver {
     /// Run calls side by side. Their start is on record before they run.
     async fn execute(&self, group: Vec<Cleared>) -> Result<(), StoreError> {
         let mut must_flush = false;
-        for Cleared { call, tool, changed } in &group {
+        for Cleared { call, tool, changed, .. } in &group {
             let effect = tool.spec().effect;
             must_flush |= effect != Effect::Pure;
             self.append(Event::ToolStarted {
@@ -261,16 +269,26 @@ impl Driver {
                 (result, elapsed_ms(began))
             })
             .buffer_unordered(MOST_AT_ONCE);
-        while let Some((result, elapsed)) = running.next().await {
-            let result = self.after_tool(result).await?;
-            self.ended(result, elapsed)?;
+        while let Some((finish, elapsed)) = running.next().await {
+            match finish {
+                Finish::Result(result) => {
+                    let result = self.after_tool(result).await?;
+                    self.ended(result, elapsed)?;
+                }
+                Finish::Asks(id, Question { text, choices }) => {
+                    let kind = InquiryKind::Question { text, choices };
+                    let inquiry = Box::new(Inquiry { id, run: self.run, kind });
+                    self.append(Event::ExternalAction { inquiry })?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// Run one call to its result, within its time.
-    async fn run_one(&self, cleared: Cleared) -> ToolResult {
-        let Cleared { call, tool, .. } = cleared;
+    /// Run one call to its result or its question, within its time.
+    async fn run_one(&self, cleared: Cleared) -> Finish {
+        let Cleared { call, tool, answers, question, .. } = cleared;
+        let questions = Questions::answered(answers);
         let stop = self.cancel.child_token();
         let context = ToolContext {
             session: self.shared.id.clone(),
@@ -278,6 +296,7 @@ impl Driver {
             idempotency_key: format!("{}/{}", self.shared.id, call.id),
             cancel: stop.clone(),
             results: Arc::new(Results(Arc::clone(&self.shared))),
+            questions: questions.clone(),
         };
         let ToolCall { id: call_id, name, arguments, .. } = call;
         let work = AssertUnwindSafe(tool.call(arguments, context)).catch_unwind();
@@ -292,6 +311,9 @@ impl Driver {
         let (status, content) = match ended {
             Ended::ByItself(Ok(Ok(Content(parts)))) => (ToolStatus::Ok, parts),
             Ended::ByItself(Ok(Err(ToolError(text)))) => {
+                if let Some(asked) = questions.take() {
+                    return Finish::Asks(question, asked);
+                }
                 (ToolStatus::Error, vec![Part::text(text)])
             }
             Ended::ByItself(Err(_)) => {
@@ -318,7 +340,7 @@ impl Driver {
                 (status, content)
             }
         };
-        ToolResult { call_id, name, status, content }
+        Finish::Result(ToolResult { call_id, name, status, content })
     }
 
     async fn after_tool(&self, result: ToolResult) -> Result<Arc<ToolResult>, StoreError> {
@@ -340,6 +362,13 @@ impl Driver {
     fn ended(&self, result: Arc<ToolResult>, elapsed_ms: u64) -> Result<(), StoreError> {
         self.append(Event::ToolEnded { result, elapsed_ms })
     }
+}
+
+/// What a call came to.
+enum Finish {
+    Result(ToolResult),
+    /// It goes on when this is answered.
+    Asks(CallId, Question),
 }
 
 /// How a call came to its end.

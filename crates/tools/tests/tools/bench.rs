@@ -26,6 +26,7 @@ pub(crate) fn context() -> ToolContext {
         idempotency_key: "key".to_owned(),
         cancel: CancellationToken::new(),
         results: Arc::new(Results::default()),
+        questions: duologue_core::Questions::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use duologue_core::{CallId, Content, Part, ResultReader, SessionId, ToolContext};
+use duologue_core::{CallId, Content, Part, Questions, ResultReader, SessionId, ToolContext};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::{
@@ -128,6 +128,7 @@ fn context() -> ToolContext {
         idempotency_key: String::new(),
         cancel: CancellationToken::new(),
         results: Arc::new(NoResults),
+        questions: Questions::default(),
     }
 }
 
