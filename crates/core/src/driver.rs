@@ -255,7 +255,7 @@ impl Driver {
         let mut ledger = self.shared.ledger();
         for (parent, key, child) in ledger.children_at_work() {
             let outcome = Outcome::Aborted { reason: "it was left unanswered".into() };
-            let event = Event::ChildReplied { child, key, outcome, message: None };
+            let event = Event::ChildReplied { child, key, outcome, message: None, called: None };
             self.shared.append_locked(&mut ledger, parent, event)?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Answer, CallId, Effect, Expectation, Inquiry, Message, Outcome, RunId, SessionId, StopReason,
-    ToolResult, Usage,
+    ToolResult, ToolStatus, Usage,
 };
 
 /// The version of the schema that this code writes.
@@ -200,6 +200,10 @@ pub enum Event {
         /// What it said last.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Arc<Message>>,
+        /// The tools that it really called for this, the last ones; missing where it has none or
+        /// works elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        called: Option<Vec<CalledTool>>,
     },
     /// Something that a behaviour wrote down for itself and for whoever reads along.
     Note {
@@ -211,6 +215,39 @@ pub enum Event {
     /// A kind of some later version: kept and shown as it is.
     #[serde(skip)]
     Unknown(Value),
+}
+
+/// A call that a child made, in brief. The child's own entries have it whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CalledTool {
+    /// The tool's name.
+    pub name: String,
+    /// The beginning of its arguments, as JSON.
+    pub arguments: String,
+    /// How the call ended. What it gave stays with the child.
+    pub status: ToolStatus,
+}
+
+impl CalledTool {
+    /// Characters that are kept of the arguments.
+    const ARGUMENTS: usize = 160;
+
+    /// A call and its result in brief.
+    pub(crate) fn new(arguments: &Value, result: &ToolResult) -> Self {
+        Self {
+            name: result.name.clone(),
+            arguments: clip(&arguments.to_string(), Self::ARGUMENTS),
+            status: result.status,
+        }
+    }
+}
+
+/// A text that is no longer than so many characters, with a mark where it goes on.
+fn clip(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", text.split_at(at).0),
+        None => text.to_owned(),
+    }
 }
 
 /// Where a fork left its original.

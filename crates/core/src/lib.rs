@@ -38,7 +38,7 @@ mod tool;
 pub use agent::{Agent, AgentBuilder, ChildrenMemory, Function, Retry};
 pub use behavior::{Ask, Behavior, ChildTurn, Profile, Step, ToolSelection};
 pub use budget::{Budget, Grants, Spent};
-pub use event::{Delivery, Entry, Event, ForkPoint, HookChange, SCHEMA_VERSION};
+pub use event::{CalledTool, Delivery, Entry, Event, ForkPoint, HookChange, SCHEMA_VERSION};
 pub use expectation::{Expectation, Unfit};
 pub use hook::{HookContext, HookError, Hooks, PreTool};
 pub use ids::{CallId, MessageId, RunId, SessionId};
@@ -55,7 +55,7 @@ pub use session::{
     Attendance, Events, Input, Live, Reply, Session, SessionError, SessionOptions, SessionState,
     WhenBusy, fork, read_all,
 };
-pub use state::{Batch, CallState, Latest, Phase, RunState};
+pub use state::{Batch, CallState, Latest, MOST_CALLED, Phase, RunState};
 pub use store::{Claim, ListQuery, Mail, MemoryStore, SessionSummary, Store, StoreError};
 pub use tool::{
     Content, Effect, Execution, FunctionTool, Questions, Reach, ResultReader, Tool, ToolContext,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    Answer, Ask, CallId, Delivery, Effect, Entry, Event, Expectation, HookChange, Inquiry,
-    InquiryKind, Limit, Memory, Message, Outcome, Part, RunId, Spent, ToolCall, ToolResult,
-    ToolSpec, ToolStatus, Window, expectation::Expected,
+    Answer, Ask, CallId, CalledTool, Delivery, Effect, Entry, Event, Expectation, HookChange,
+    Inquiry, InquiryKind, Limit, Memory, Message, Outcome, Part, RunId, Spent, ToolCall,
+    ToolResult, ToolSpec, ToolStatus, Window, expectation::Expected,
 };
 
 /// What every run remembers, whatever its behaviour. It is folded from entries and never saved.
@@ -31,7 +31,11 @@ pub struct RunState {
     pending: Vec<Inquiry>,
     refused_budget: Option<Limit>,
     expected: Option<Expected>,
+    called: Vec<CalledTool>,
 }
+
+/// How many calls of a task are remembered by name.
+pub const MOST_CALLED: usize = 20;
 
 /// What a run has to deal with next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,6 +153,7 @@ impl RunState {
             pending: Vec::new(),
             refused_budget: None,
             expected: None,
+            called: Vec::new(),
         }
     }
 
@@ -180,6 +185,12 @@ impl RunState {
     /// What the agent said last in the current task.
     pub fn last_message(&self) -> Option<&Arc<Message>> {
         self.last_message.as_ref()
+    }
+
+    /// The tools that a child called in the current task and how the calls ended: the last
+    /// [`MOST_CALLED`], without the one that gives the expected answer.
+    pub fn called(&self) -> &[CalledTool] {
+        &self.called
     }
 
     /// How many times this run itself asked the model in the current task.
@@ -347,6 +358,7 @@ impl RunState {
             self.last_message = None;
             self.outcome = None;
             self.steps = 0;
+            self.called.clear();
             self.send_backs = 0;
             self.refused_budget = None;
             // Its calls have their results by now; a question about the last task's budget is moot.
@@ -469,6 +481,13 @@ impl RunState {
         let concludes = self.concluding_call().is_some_and(|call| call.id == result.call_id);
         let Some(batch) = &mut self.batch else { return };
         if let Some(state) = batch.call_mut(&result.call_id) {
+            // Only a parent asks for it.
+            if !concludes && self.id != RunId::ROOT {
+                if self.called.len() == MOST_CALLED {
+                    self.called.remove(0);
+                }
+                self.called.push(CalledTool::new(&state.call.arguments, result));
+            }
             let question = state.next_question();
             state.phase = Phase::Done(Arc::clone(result));
             self.pending.retain(|inquiry| inquiry.id != result.call_id && inquiry.id != question);

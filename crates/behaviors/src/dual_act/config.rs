@@ -134,6 +134,7 @@ const REACTIVE_TASK: &str = "\
 {focus_area}";
 
 const CONCLUSION_FORMAT: &str = "\
-When you are done, or cannot get further, report what came of it: a summary that can be judged \
-without seeing your work, the steps you took, what should be done next if anything, how sure you \
-are from 0 to 1, and what you made.";
+Do the work with your tools; only what they did and found counts. When you are done, or cannot \
+get further, report what came of it: a summary that can be judged without seeing your work, the \
+steps you took, what should be done next if anything, how sure you are from 0 to 1, and what you \
+made.";

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use duologue_core::{
-    Behavior, ChildTurn, Entry, Expectation, Latest, Message, Outcome, Part, Role, RunId, RunState,
-    Step, ToolCall,
+    Behavior, CalledTool, ChildTurn, Entry, Expectation, Latest, Message, Outcome, Part, Role,
+    RunId, RunState, Step, ToolCall,
 };
 use serde_json::{Value, json};
 
@@ -152,6 +152,9 @@ impl HrLoop {
         for news in &state.briefing {
             text.push_str(&format!("\n\n{news}"));
         }
+        for (worker, called) in &state.called {
+            text.push_str(&format!("\n\n{}", on_record(worker, called)));
+        }
         let (loops, most) = (state.loops, self.max_loops);
         if loops == 0 {
             text.push_str(
@@ -223,6 +226,28 @@ fn enclosed(run: &RunState) -> impl Iterator<Item = Part> {
 fn steps(conclusion: &Conclusion) -> String {
     let lines = conclusion.steps.iter().map(|step| format!("- {step}"));
     lines.collect::<Vec<String>>().join("\n")
+}
+
+/// What the journal knows of a worker's doings, whatever it says of them itself.
+fn on_record(worker: &str, called: &[CalledTool]) -> String {
+    if called.is_empty() {
+        return format!(
+            "On record: {worker} called no tool at all, so it looked nothing up and changed \
+             nothing, whatever it says."
+        );
+    }
+    let calls: Vec<String> = called
+        .iter()
+        .map(|call| {
+            let CalledTool { name, arguments, status } = call;
+            format!("- {name} {arguments} → {status}")
+        })
+        .collect();
+    format!(
+        "On record: these are the calls that {worker} made. What the task asks for and is not \
+         among them was not done.\n{}",
+        calls.join("\n")
+    )
 }
 
 fn invoke(function: &str, input: Value) -> Step {

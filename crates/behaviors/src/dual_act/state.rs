@@ -1,10 +1,10 @@
 //! Where a dual act stands: folded from its entries and never saved.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use duologue_core::{
-    Delivery, Entry, Event, FailureCause, HookChange, Limit, Message, Outcome, ToolResult,
-    ToolStatus, Unfit,
+    CalledTool, Delivery, Entry, Event, FailureCause, HookChange, Limit, Message, Outcome,
+    ToolResult, ToolStatus, Unfit,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,6 +33,9 @@ pub(super) struct State {
     pub(super) loops: u32,
     /// What R concluded in the last loop, in the order it came.
     pub(super) conclusions: Vec<Attributed>,
+    /// What the workers really called in the last loop, by worker. What they say of themselves is
+    /// held against it.
+    pub(super) called: BTreeMap<String, Vec<CalledTool>>,
     /// What R was told last.
     pub(super) instruction: String,
     pub(super) focus_area: String,
@@ -143,7 +146,10 @@ impl State {
                 self.observed_by_workers.push(message.text());
             }
             Event::Note { topic, data } => self.noted(behavior, topic, data),
-            Event::ChildReplied { key, outcome, message, .. } => {
+            Event::ChildReplied { key, outcome, message, called, .. } => {
+                if let (Stage::Working(_), Some(called)) = (&self.stage, called) {
+                    self.called.entry(key.clone()).or_default().extend(called.iter().cloned());
+                }
                 self.child_replied(behavior, key, outcome, message.as_ref());
             }
             Event::FunctionAnswered { function, output, error } => {
@@ -247,6 +253,7 @@ impl State {
         self.instruction = instruction;
         self.focus_area = focus_area;
         self.guidance = None;
+        self.called.clear();
         self.worker_news = std::mem::take(&mut self.observed_by_workers);
         self.stage =
             if behavior.calls_before { Stage::Starting } else { Stage::Working(behavior.work()) };

@@ -39,9 +39,16 @@ impl Driver {
                 waits = true;
                 continue;
             }
-            let message =
-                self.shared.ledger().run(child).and_then(|run| run.state.last_message().cloned());
-            self.append(Event::ChildReplied { child, key: key.clone(), outcome, message })?;
+            let has_tools = !self.of_run(child).agent.tools().specs().is_empty();
+            let (message, called) = match self.shared.ledger().run(child) {
+                Some(run) => {
+                    let called = has_tools.then(|| run.state.called().to_vec());
+                    (run.state.last_message().cloned(), called)
+                }
+                None => (None, None),
+            };
+            let key = key.clone();
+            self.append(Event::ChildReplied { child, key, outcome, message, called })?;
         }
         if waits && !self.cancel.is_cancelled() {
             return Ok(Progress::End(self.input_required()));
