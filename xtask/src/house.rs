@@ -26,5 +26,8 @@ pub(crate) const AIMOCK: &str = "DUOLOGUE_AIMOCK";
 /// The name of the variable that tells the tests where others' A2A SDKs are.
 pub(crate) const A2A_TOOLS: &str = "DUOLOGUE_A2A_TOOLS";
 
+/// Tells tests where others' MCP servers and client are.
+pub(crate) const MCP_TOOLS: &str = "DUOLOGUE_MCP_TOOLS";
+
 /// The name of the variable that tells the tests which local model to run.
 pub(crate) const TEST_MODEL: &str = "DUOLOGUE_TEST_MODEL";

@@ -24,6 +24,8 @@ mod sdks;
 ///            to; an npm package, pinned in `crates/models/tests/aimock`
 ///   a2a      SDKs of the A2A protocol that nobody here wrote, two for Python and one for
 ///            JavaScript, pinned in `crates/a2a/tests/foreign`
+///   mcp      MCP servers and a client that nobody here wrote, pinned in
+///            `crates/mcp/tests/foreign`
 ///
 /// It needs Node.js 20.15 or newer with npm, and Python 3.10 or newer with venv. Where they are
 /// missing and you are root on a system with apt-get, they are installed.
@@ -46,6 +48,8 @@ pub(crate) struct Tools {
     pub(crate) aimock: Option<PathBuf>,
     /// The folder of others' A2A SDKs.
     pub(crate) sdks: Option<PathBuf>,
+    /// The folder of others' MCP servers and client.
+    pub(crate) mcp: Option<PathBuf>,
     /// The local model that is here to be run: a name or a file.
     pub(crate) model: Option<String>,
     /// What could not be had, and what to do about it.
@@ -70,6 +74,9 @@ pub(crate) fn run(_: &Args) -> Result<()> {
     }
     if let Some(sdks) = &tools.sdks {
         println!("a2a      {}", sdks.display());
+    }
+    if let Some(mcp) = &tools.mcp {
+        println!("mcp      {}", mcp.display());
     }
     if let Some(model) = &tools.model {
         println!("model    {model}");
@@ -107,9 +114,14 @@ pub(crate) fn install(model: &str) -> Result<Tools> {
         }
     }
     let wanted = house::root().join("crates/a2a/tests/foreign");
-    match sdks::install(&wanted, &folder.join("a2a")) {
+    match sdks::a2a(&wanted, &folder.join("a2a")) {
         Ok(folder) => tools.sdks = Some(folder),
         Err(error) => tools.gaps.push(format!("a2a: {error:#}")),
+    }
+    let wanted = house::root().join("crates/mcp/tests/foreign");
+    match sdks::mcp(&wanted, &folder.join("mcp")) {
+        Ok(folder) => tools.mcp = Some(folder),
+        Err(error) => tools.gaps.push(format!("mcp: {error:#}")),
     }
     if model != NO_MODEL {
         match local_model(model) {

@@ -81,6 +81,9 @@ fn with_tools<const N: usize>(args: [&str; N], tools: &setup::Tools) -> Command 
     if let Some(sdks) = &tools.sdks {
         command.env(house::A2A_TOOLS, sdks);
     }
+    if let Some(mcp) = &tools.mcp {
+        command.env(house::MCP_TOOLS, mcp);
+    }
     if let Some(model) = &tools.model {
         command.env(house::TEST_MODEL, model);
     }

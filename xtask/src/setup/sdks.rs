@@ -1,4 +1,4 @@
-//! SDKs of the A2A protocol that nobody here wrote, which the tests of `duologue-a2a` run.
+//! Others' programs for the protocols that we speak, which the tests talk to.
 
 use std::{
     fs,
@@ -12,13 +12,20 @@ use nix::unistd::geteuid;
 use super::{node, with_version};
 use crate::process::{answers, run as run_program};
 
-/// Install those that are missing; the folder that they are in.
-pub(super) fn install(wanted: &Path, folder: &Path) -> Result<PathBuf> {
+/// Install the SDKs of A2A that are missing; the folder that they are in.
+pub(super) fn a2a(wanted: &Path, folder: &Path) -> Result<PathBuf> {
     for version in ["v1", "v03"] {
         let list = wanted.join(format!("requirements-{version}.txt"));
         python(&list, &folder.join(version)).with_context(|| format!("a2a-sdk {version}"))?;
     }
     javascript(wanted, &folder.join("js")).context("@a2a-js/sdk")?;
+    Ok(folder.to_owned())
+}
+
+/// Install the MCP servers and the client that are missing; the folder that they are in.
+pub(super) fn mcp(wanted: &Path, folder: &Path) -> Result<PathBuf> {
+    python(&wanted.join("requirements.txt"), &folder.join("py")).context("mcp, mcp-server-time")?;
+    javascript(wanted, &folder.join("js")).context("@modelcontextprotocol servers")?;
     Ok(folder.to_owned())
 }
 
