@@ -41,10 +41,12 @@ impl PlannedState {
         }
     }
 
-    /// A plan that did not work is not made again: that is how weak models go in circles.
+    /// A plan that did not work is given back once: that is how weak models go in circles. One
+    /// that insists may be right.
     fn check_is_another(&self, plan: &PlanAnswer) -> Result<(), String> {
         let failed = self.due_plan.as_ref().is_some_and(|(reason, _)| reason.is_failure());
-        if failed && self.plan.is_repeated_by(plan) {
+        let insists = self.misfit.as_ref().is_some_and(|misfit| misfit.aside == Aside::Plan);
+        if failed && !insists && self.plan.is_repeated_by(plan) {
             return Err("these are the steps that did not work. What failed, and why? Plan other \
                         steps, or with other tools."
                 .to_owned());
