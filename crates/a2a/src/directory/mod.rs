@@ -381,7 +381,7 @@ fn address_of(url: &Url) -> String {
 /// host differ by port or path.
 fn place_of(url: &Url) -> String {
     let host = match url.host() {
-        Some(url::Host::Domain(name)) if name == "localhost" => "127.0.0.1".to_owned(),
+        Some(url::Host::Domain("localhost")) => "127.0.0.1".to_owned(),
         Some(url::Host::Ipv4(ip)) if ip.is_unspecified() => "127.0.0.1".to_owned(),
         Some(url::Host::Ipv6(ip)) if ip.is_loopback() || ip.is_unspecified() => {
             "127.0.0.1".to_owned()
