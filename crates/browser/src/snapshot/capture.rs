@@ -100,8 +100,6 @@ pub(crate) enum Kind {
     Element,
     Text,
     Document,
-    /// A shadow root that page authors made.
-    Shadow,
     Other,
 }
 
@@ -227,10 +225,10 @@ fn document(columns: Columns, strings: &[String]) -> Document {
         }
     };
     put(&all.shadow_root_type, &|node, value| {
-        node.kind = match text(value) {
-            "open" | "closed" => Kind::Shadow,
-            _ => Kind::Other,
-        };
+        // What the browser builds its own controls of is not the page's.
+        if text(value) == "user-agent" {
+            node.kind = Kind::Other;
+        }
     });
     put(&all.text_value, &|node, value| node.input = Some(text(value).to_owned()));
     put(&all.input_value, &|node, value| node.input = Some(text(value).to_owned()));
@@ -359,44 +357,11 @@ impl Document {
         self.node(at).map_or(&[], |node| &node.children)
     }
 
-    /// The children as they are seen: a shadow tree in the place of the light one, and light
-    /// children in the slots that take them.
+    /// The children as they are seen: the browser gives a tree in which shadow trees are in the
+    /// place of the light ones, and light children in the slots that take them.
     pub(crate) fn children(&self, at: NodeIndex) -> Vec<NodeIndex> {
-        let own = self.own_children(at);
-        if let Some(root) = own.iter().find(|child| self.kind(**child) == Kind::Shadow) {
-            return vec![*root];
-        }
-        if self.tag(at) == "slot"
-            && let Some(host) = self.host_of(at)
-        {
-            let wanted = self.attribute(at, "name").unwrap_or_default();
-            let assigned: Vec<NodeIndex> = self
-                .own_children(host)
-                .iter()
-                .copied()
-                .filter(|child| match self.kind(*child) {
-                    Kind::Element => self.attribute(*child, "slot").unwrap_or_default() == wanted,
-                    Kind::Text => wanted.is_empty(),
-                    _ => false,
-                })
-                .collect();
-            if !assigned.is_empty() {
-                return assigned;
-            }
-        }
-        own.iter().copied().filter(|child| self.kind(*child) != Kind::Other).collect()
-    }
-
-    /// The element whose shadow tree a node is in.
-    fn host_of(&self, at: NodeIndex) -> Option<NodeIndex> {
-        let mut up = self.parent(at);
-        while let Some(node) = up {
-            if self.kind(node) == Kind::Shadow {
-                return self.parent(node);
-            }
-            up = self.parent(node);
-        }
-        None
+        let own = self.own_children(at).iter().copied();
+        own.filter(|child| self.kind(*child) != Kind::Other).collect()
     }
 
     /// The nodes under one, in order, itself left out. It bounds itself by the document's size,

@@ -203,7 +203,7 @@ impl Walk<'_> {
         match document.kind(at) {
             Kind::Text => return self.text(slot, document, at),
             Kind::Other => return,
-            Kind::Document | Kind::Shadow => return self.descend(slot, document, at),
+            Kind::Document => return self.descend(slot, document, at),
             Kind::Element => {}
         }
         let tag = document.tag(at);

@@ -102,7 +102,7 @@ impl<'a> Writer<'a> {
         match document.kind(at) {
             Kind::Text => return self.text(document, at),
             Kind::Other => return,
-            Kind::Document | Kind::Shadow => return self.descend(slot, document, at),
+            Kind::Document => return self.descend(slot, document, at),
             Kind::Element => {}
         }
         let tag = document.tag(at);

@@ -92,7 +92,7 @@ fn estimate(line: &Line, addresses: Addresses) -> usize {
             let value = item.value.as_ref().map_or(0, |value| value.len() + 6);
             let states: usize = item.states.iter().map(|state| state.len() + 2).sum();
             let options: usize = item.options.iter().map(|option| option.len() + 3).sum();
-            10 + item.role.len() + item.name.len() + 3 + value + states + options + address
+            14 + item.role.len() + item.name.len() + 3 + value + states + options + address
         }
     });
     pieces.sum::<usize>() + line.mark.len() + 1
