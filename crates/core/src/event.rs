@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
 use crate::{
-    Answer, CallId, Effect, Expectation, Inquiry, Message, Outcome, RunId, SessionId, StopReason,
-    ToolResult, ToolStatus, Usage,
+    Answer, Authors, CallId, Effect, Expectation, Inquiry, Message, Outcome, RunId, SessionId,
+    StopReason, ToolResult, ToolStatus, Usage,
 };
 
 /// The version of the schema that this code writes.
@@ -29,6 +29,10 @@ pub struct Entry {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_known(authors: &Authors) -> bool {
+    *authors == Authors::Known
+}
+
 fn is_root(run: &RunId) -> bool {
     *run == RunId::ROOT
 }
@@ -125,6 +129,9 @@ pub enum Event {
         /// The arguments, where they differ from the model's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
+        /// Who wrote what it will give back. From strangers' words on, the session is tainted.
+        #[serde(default, skip_serializing_if = "is_known")]
+        authors: Authors,
     },
     /// A call has its result. Whole, however large.
     ToolEnded {

@@ -49,7 +49,7 @@ pub use model::{
     OutputSchema, Price, ReasoningEffort, Request, StopReason, ToolChoice, Usage,
 };
 pub use outcome::{Answer, FailureCause, Inquiry, InquiryKind, Limit, Outcome};
-pub use permission::{Mode, Policy, Rule, RuleError, Verdict};
+pub use permission::{Grant, Mode, Policy, Rule, RuleError, Situation, Verdict};
 pub use replay::{Divergence, replay};
 pub use session::{
     Attendance, Events, Input, Live, Reply, Session, SessionError, SessionOptions, SessionState,
@@ -58,6 +58,6 @@ pub use session::{
 pub use state::{Batch, CallState, Latest, MOST_CALLED, Phase, RunState};
 pub use store::{Claim, ListQuery, Mail, MemoryStore, SessionSummary, Store, StoreError};
 pub use tool::{
-    Content, Effect, Execution, FunctionTool, Questions, Reach, ResultReader, Tool, ToolContext,
-    ToolError, ToolOutput, ToolSpec, Toolbox, parameters_of, tool,
+    Authors, Content, Effect, Execution, FunctionTool, Questions, Reach, ResultReader, Risk, Tool,
+    ToolContext, ToolError, ToolOutput, ToolSpec, Toolbox, parameters_of, tool,
 };

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Effect, Reach, ToolSpec};
+use crate::{Authors, Effect, Reach, Risk, ToolSpec};
 
 /// What happens to a call that no rule names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -37,6 +37,31 @@ pub enum Verdict {
         /// Why, for the model.
         reason: String,
     },
+}
+
+/// What counts besides the call itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Situation {
+    /// Whether somebody approved the tool for the session.
+    pub grant: Grant,
+    /// Whose words the session has read. From strangers' words on it is tainted: a call that can
+    /// send something out of the machine waits for a yes, in every mode, unless its target was
+    /// allowed beforehand.
+    pub read: Authors,
+    /// What the tool says of the call.
+    pub risk: Risk,
+}
+
+/// A person's yes to all further calls of a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grant {
+    /// Nobody gave one.
+    #[default]
+    None,
+    /// Somebody did, before strangers' words were read. It does not cover what they may want.
+    BeforeStrangers,
+    /// Somebody did, and nothing has changed since.
+    Standing,
 }
 
 /// The rules of an agent: deny before ask before allow, then the mode.
@@ -248,24 +273,55 @@ impl Policy {
         self.mode
     }
 
-    /// What happens to a call. `granted` says that somebody approved the tool for the session.
-    pub fn verdict(&self, spec: &ToolSpec, arguments: &Value, granted: bool) -> Verdict {
+    /// What happens to a call.
+    pub fn verdict(&self, spec: &ToolSpec, arguments: &Value, situation: &Situation) -> Verdict {
         if let Some(refusal) = self.denial(spec, arguments) {
             return refusal;
         }
-        if granted {
+        let target = outward(spec, &situation.risk).filter(|_| situation.read != Authors::Known);
+        if let Some(target) = target
+            && situation.grant != Grant::Standing
+            && !self.names_target(spec, arguments)
+        {
+            if self.mode == Mode::ReadOnly && spec.effect != Effect::Pure {
+                return self.by_mode(spec);
+            }
+            return Verdict::Ask {
+                reason: format!(
+                    "it can send something to {target}, and the session has read what strangers \
+                     wrote"
+                ),
+            };
+        }
+        if situation.grant != Grant::None {
             return Verdict::Allow;
         }
-        let hit = |rules: &[Rule]| {
-            rules.iter().find(|rule| rule.matches(spec, arguments, Star::Careful)).cloned()
-        };
         if let Some(rule) = self.ask.iter().find(|r| r.matches(spec, arguments, Star::Anything)) {
             return Verdict::Ask { reason: format!("the rule {rule} asks for it") };
         }
-        if hit(&self.allow).is_some() {
+        if self.allow.iter().any(|rule| rule.matches(spec, arguments, Star::Careful)) {
             return Verdict::Allow;
         }
-        self.by_mode(spec)
+        self.by_risk(spec, &situation.risk)
+    }
+
+    /// Whether an allow rule names the target of a call, rather than all calls of the tool.
+    fn names_target(&self, spec: &ToolSpec, arguments: &Value) -> bool {
+        let mut rules = self.allow.iter().filter(|rule| rule.argument.is_some());
+        rules.any(|rule| rule.matches(spec, arguments, Star::Careful))
+    }
+
+    /// What happens to a call that no rule names.
+    fn by_risk(&self, spec: &ToolSpec, risk: &Risk) -> Verdict {
+        let reason = match (risk, self.mode) {
+            (Risk::AsDeclared, _) | (_, Mode::Full | Mode::ReadOnly) => return self.by_mode(spec),
+            (Risk::Harmless, Mode::Ask | Mode::AutoEdit) => return Verdict::Allow,
+            (Risk::Grave { reason }, Mode::Ask | Mode::AutoEdit) => reason.clone(),
+            (Risk::SendsTo { target }, Mode::Ask | Mode::AutoEdit) => {
+                format!("it goes to {target}, which is not on the list of what is allowed")
+            }
+        };
+        Verdict::Ask { reason }
     }
 
     /// The refusal of a call that a deny rule or the mode forbids whatever a person says.
@@ -292,6 +348,20 @@ impl Policy {
     }
 }
 
+/// Where a call can send something to, if it can leave the machine and the place was not allowed
+/// beforehand.
+fn outward(spec: &ToolSpec, risk: &Risk) -> Option<String> {
+    match risk {
+        Risk::Harmless | Risk::Grave { .. } => None,
+        Risk::SendsTo { target } => Some(target.clone()),
+        Risk::AsDeclared => match (spec.reach, spec.effect) {
+            // What acts on the machine, such as a shell, can send as well.
+            (Reach::Workspace, _) | (Reach::Machine, Effect::Pure) => None,
+            (Reach::Machine | Reach::Network, _) => Some("another machine".to_owned()),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -304,9 +374,13 @@ mod tests {
         ToolSpec { effect, ..ToolSpec::new(name, "", schema) }
     }
 
+    fn fresh() -> Situation {
+        Situation::default()
+    }
+
     fn allows(policy: &Policy, command: &str) -> bool {
         let shell = spec("shell", Effect::SideEffect);
-        policy.verdict(&shell, &json!({"command": command}), false) == Verdict::Allow
+        policy.verdict(&shell, &json!({"command": command}), &fresh()) == Verdict::Allow
     }
 
     #[test]
@@ -328,11 +402,12 @@ mod tests {
             .and_then(|p| p.deny("shell(*--force*)"))
             .unwrap();
         let shell = spec("shell", Effect::SideEffect);
-        let verdict = |command| policy.verdict(&shell, &json!({"command": command}), false);
+        let verdict = |command| policy.verdict(&shell, &json!({"command": command}), &fresh());
         assert_eq!(verdict("ls"), Verdict::Allow);
         assert!(matches!(verdict("git push"), Verdict::Ask { .. }));
         assert!(matches!(verdict("git push; --force"), Verdict::Deny { .. }));
-        let granted = policy.verdict(&shell, &json!({"command": "git push --force"}), true);
+        let standing = Situation { grant: Grant::Standing, ..fresh() };
+        let granted = policy.verdict(&shell, &json!({"command": "git push --force"}), &standing);
         assert!(matches!(granted, Verdict::Deny { .. }), "a grant does not lift a deny rule");
     }
 
@@ -341,9 +416,9 @@ mod tests {
         let policy = Policy::new(Mode::Ask).allow("write_file(path=docs/**)").unwrap();
         let tool = spec("write_file", Effect::Idempotent);
         let sneaky = json!({"path": "secrets", "content": "docs/x"});
-        assert!(matches!(policy.verdict(&tool, &sneaky, false), Verdict::Ask { .. }));
+        assert!(matches!(policy.verdict(&tool, &sneaky, &fresh()), Verdict::Ask { .. }));
         let plain = json!({"path": "docs/x", "content": ""});
-        assert_eq!(policy.verdict(&tool, &plain, false), Verdict::Allow);
+        assert_eq!(policy.verdict(&tool, &plain, &fresh()), Verdict::Allow);
     }
 
     #[test]
@@ -358,6 +433,61 @@ mod tests {
         assert_eq!(of(Mode::AutoEdit, &edit), Verdict::Allow);
         assert!(matches!(of(Mode::AutoEdit, &shell), Verdict::Ask { .. }));
         assert_eq!(of(Mode::Full, &shell), Verdict::Allow);
+    }
+
+    #[test]
+    fn a_session_that_read_strangers_words_asks_before_it_sends_in_every_mode() {
+        let get = ToolSpec { reach: Reach::Network, ..spec("http_get", Effect::Pure) };
+        let shell = spec("shell", Effect::SideEffect);
+        let edit = ToolSpec { reach: Reach::Workspace, ..spec("edit", Effect::SideEffect) };
+        let tainted = Situation { read: Authors::Strangers, ..fresh() };
+        let target = json!({"command": "https://a.b/c"});
+        for mode in [Mode::Ask, Mode::AutoEdit, Mode::Full] {
+            let policy = Policy::new(mode).allow("http_get").unwrap();
+            assert_eq!(policy.verdict(&get, &target, &fresh()), Verdict::Allow);
+            for tool in [&get, &shell] {
+                let verdict = policy.verdict(tool, &target, &tainted);
+                assert!(matches!(verdict, Verdict::Ask { .. }), "{mode:?} {}", tool.name);
+            }
+            let listed = policy.allow("http_get(https://a.b/**)").unwrap();
+            assert_eq!(listed.verdict(&get, &target, &tainted), Verdict::Allow);
+        }
+        assert_eq!(Policy::new(Mode::AutoEdit).verdict(&edit, &target, &tainted), Verdict::Allow);
+        let refused = Policy::new(Mode::ReadOnly).verdict(&shell, &target, &tainted);
+        assert!(matches!(refused, Verdict::Deny { .. }));
+    }
+
+    #[test]
+    fn a_grant_from_before_strangers_words_does_not_cover_what_they_may_want() {
+        let get = ToolSpec { reach: Reach::Network, ..spec("http_get", Effect::Pure) };
+        let policy = Policy::new(Mode::Full);
+        let of = |grant| {
+            let situation = Situation { grant, read: Authors::Strangers, ..fresh() };
+            policy.verdict(&get, &json!({}), &situation)
+        };
+        assert!(matches!(of(Grant::BeforeStrangers), Verdict::Ask { .. }));
+        assert_eq!(of(Grant::Standing), Verdict::Allow);
+    }
+
+    #[test]
+    fn what_a_tool_says_of_a_call_decides_where_no_rule_does() {
+        let click = ToolSpec { reach: Reach::Network, ..spec("click", Effect::SideEffect) };
+        let of = |mode, risk: &Risk, read| {
+            let situation = Situation { risk: risk.clone(), read, ..fresh() };
+            Policy::new(mode).verdict(&click, &json!({}), &situation)
+        };
+        let grave = Risk::Grave { reason: "it submits a form".into() };
+        let elsewhere = Risk::SendsTo { target: "a.b".into() };
+        for read in [Authors::Known, Authors::Strangers] {
+            assert_eq!(of(Mode::Ask, &Risk::Harmless, read), Verdict::Allow);
+            assert!(matches!(of(Mode::ReadOnly, &Risk::Harmless, read), Verdict::Deny { .. }));
+            let asks = Verdict::Ask { reason: "it submits a form".into() };
+            assert_eq!(of(Mode::AutoEdit, &grave, read), asks);
+            assert_eq!(of(Mode::Full, &grave, read), Verdict::Allow);
+            assert!(matches!(of(Mode::Ask, &elsewhere, read), Verdict::Ask { .. }));
+        }
+        assert_eq!(of(Mode::Full, &elsewhere, Authors::Known), Verdict::Allow);
+        assert!(matches!(of(Mode::Full, &elsewhere, Authors::Strangers), Verdict::Ask { .. }));
     }
 
     #[test]

@@ -65,6 +65,41 @@ pub enum Reach {
     Network,
 }
 
+/// Who wrote what a tool gives back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Authors {
+    /// This program, or the person whose machine it is.
+    #[default]
+    Known,
+    /// Anybody, such as the authors of a web page. A session that read it is tainted: what it
+    /// wants to send elsewhere may be their wish and not its person's.
+    Strangers,
+}
+
+/// What one call would do, as the tool itself sees it at that moment. [`Policy::verdict`] decides
+/// by it.
+///
+/// [`Policy::verdict`]: crate::Policy::verdict
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Risk {
+    /// What the spec says: its effect and its reach.
+    #[default]
+    AsDeclared,
+    /// Nothing beyond what the tool's owner allowed beforehand.
+    Harmless,
+    /// Something that a person should know of, at a place that was allowed beforehand.
+    Grave {
+        /// What, as the end of "it asks because …".
+        reason: String,
+    },
+    /// It sends something to a place that nobody allowed beforehand.
+    SendsTo {
+        /// Where to.
+        target: String,
+    },
+}
+
 /// What a tool says about itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
@@ -82,6 +117,9 @@ pub struct ToolSpec {
     /// Who runs it.
     #[serde(default)]
     pub execution: Execution,
+    /// Who wrote what it gives back.
+    #[serde(default)]
+    pub authors: Authors,
     /// How long one call may take.
     pub timeout: Duration,
 }
@@ -99,6 +137,7 @@ impl ToolSpec {
             effect: Effect::Pure,
             reach: Reach::Machine,
             execution: Execution::Local,
+            authors: Authors::Known,
             timeout: Self::DEFAULT_TIMEOUT,
         }
     }
@@ -114,6 +153,12 @@ pub trait Tool: Send + Sync {
     /// Whether the arguments fit, before anything runs. The error is for the model, which may try
     /// again: say what is wrong and where.
     fn check(&self, arguments: &Value) -> Result<(), String>;
+
+    /// What a call with these arguments would do, where that depends on more than the tool. It is
+    /// asked right before the permissions are, and must answer at once.
+    fn risk(&self, _arguments: &Value, _session: &SessionId) -> Risk {
+        Risk::AsDeclared
+    }
 
     /// Carry out a call whose arguments were checked.
     fn call(&self, arguments: Value, context: ToolContext) -> BoxFuture<'_, ToolOutput>;
@@ -350,6 +395,13 @@ impl<A, F> FunctionTool<A, F> {
     #[must_use]
     pub fn reach(mut self, reach: Reach) -> Self {
         Arc::make_mut(&mut self.spec).reach = reach;
+        self
+    }
+
+    /// The same tool, whose results others wrote.
+    #[must_use]
+    pub fn authors(mut self, authors: Authors) -> Self {
+        Arc::make_mut(&mut self.spec).authors = authors;
         self
     }
 

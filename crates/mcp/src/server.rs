@@ -10,8 +10,8 @@ mod agent;
 use std::{fmt, net::SocketAddr, sync::Arc};
 
 use duologue_core::{
-    Agent, CallId, Content, Execution, Part, Policy, Questions, ResultReader, SessionId, Store,
-    Tool, ToolContext, Verdict,
+    Agent, CallId, Content, Execution, Grant, Part, Policy, Questions, ResultReader, SessionId,
+    Situation, Store, Tool, ToolContext, Verdict,
 };
 use futures::future::BoxFuture;
 use rmcp::{
@@ -235,7 +235,8 @@ impl Offer {
         if let Err(error) = tool.check(&arguments) {
             return failed(format!("The arguments do not fit: {error}"));
         }
-        let verdict = self.0.policy.verdict(tool.spec(), &arguments, true);
+        let situation = Situation { grant: Grant::Standing, ..Situation::default() };
+        let verdict = self.0.policy.verdict(tool.spec(), &arguments, &situation);
         if let Verdict::Deny { reason } = verdict {
             return failed(format!("This call is not permitted: {reason}."));
         }

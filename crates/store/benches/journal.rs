@@ -16,7 +16,7 @@ use std::{
 };
 
 use duologue_core::{
-    Effect, Entry, Event, ListQuery, MemoryStore, Message, Part, Role, RunId, SessionId,
+    Authors, Effect, Entry, Event, ListQuery, MemoryStore, Message, Part, Role, RunId, SessionId,
     StopReason, Store, ToolCall, ToolResult, ToolStatus, Usage,
 };
 use duologue_store::{Durability, SqliteOptions, SqliteStore};
@@ -208,6 +208,7 @@ fn before() -> [Event; 2] {
             name: "read_file".into(),
             effect: Effect::Pure,
             arguments: None,
+            authors: Authors::Known,
         },
     ]
 }

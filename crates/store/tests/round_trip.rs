@@ -13,8 +13,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use common::{all, begin, id, open_new};
 use duologue_core::{
-    Answer, Delivery, Effect, Entry, Event, ForkPoint, HookChange, Inquiry, InquiryKind, Limit,
-    Message, MessageId, Outcome, Part, Role, RunId, ToolCall, ToolResult, ToolStatus,
+    Answer, Authors, Delivery, Effect, Entry, Event, ForkPoint, HookChange, Inquiry, InquiryKind,
+    Limit, Message, MessageId, Outcome, Part, Role, RunId, ToolCall, ToolResult, ToolStatus,
 };
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
@@ -146,6 +146,7 @@ fn event() -> impl Strategy<Value = Event> {
                 effect: Effect::Idempotent,
                 // As with every optional field, null stands for nothing.
                 arguments: arguments.filter(|value| !value.is_null()),
+                authors: Authors::Strangers,
             }
         }),
         (text(), text(), prop::collection::vec(part(), 0..3), any::<u64>()).prop_map(

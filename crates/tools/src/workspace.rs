@@ -5,7 +5,8 @@
 //! check and the opening are one act, so a link that is swapped in between leads nowhere.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -71,6 +72,23 @@ impl Workspace {
     /// The folder, as an absolute path.
     pub fn root(&self) -> &Path {
         &self.inner.root
+    }
+
+    /// Put bytes into a file, by its path from the folder on. Missing folders are made.
+    pub fn write_bytes(&self, path: &str, content: &[u8]) -> Result<(), ToolError> {
+        self.write(&WorkspacePath::try_from(path.to_owned()).map_err(ToolError)?, content)?;
+        Ok(())
+    }
+
+    /// The bytes of a file, by its path from the folder on; one of more than `most` is refused.
+    pub fn read_bytes(&self, path: &str, most: u64) -> Result<Vec<u8>, ToolError> {
+        let path = WorkspacePath::try_from(path.to_owned()).map_err(ToolError)?;
+        let mut content = Vec::new();
+        let read = self.open_file(&path)?.take(most + 1).read_to_end(&mut content)?;
+        if read as u64 > most {
+            return Err(ToolError(format!("\"{path}\" is larger than {most} bytes")));
+        }
+        Ok(content)
     }
 
     fn dir(&self) -> &Dir {

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::{Driver, Progress, ask::elapsed_ms};
 use crate::{
     CallId, CallState, Content, Effect, Event, Execution, HookChange, Inquiry, InquiryKind, Part,
-    Phase, PreTool, Questions, StoreError, Tool, ToolCall, ToolContext, ToolError, ToolResult,
-    ToolStatus, Verdict, session::Results, tool::Question,
+    Phase, PreTool, Questions, Situation, StoreError, Tool, ToolCall, ToolContext, ToolError,
+    ToolResult, ToolStatus, Verdict, session::Results, tool::Question,
 };
 
 /// How many calls run at the same time.
@@ -134,8 +134,8 @@ impl Driver {
             Execution::Human => question(&call),
             Execution::External => InquiryKind::Execution { call: call.clone() },
             Execution::Local => {
-                let granted = self.shared.ledger().is_granted(&call.name);
-                match self.agent.policy().verdict(spec, &call.arguments, granted) {
+                let situation = self.situation(&*tool, &call);
+                match self.agent.policy().verdict(spec, &call.arguments, &situation) {
                     Verdict::Allow => {
                         let (answers, question) = (Arc::default(), state.next_question());
                         let cleared = Cleared { call, tool, changed, answers, question };
@@ -149,6 +149,13 @@ impl Driver {
         let inquiry = Inquiry { id: call.id.clone(), run: self.run, kind };
         self.append(Event::ExternalAction { inquiry: Box::new(inquiry) })?;
         Ok(Triage::Written)
+    }
+
+    /// What the permissions look at besides the call.
+    fn situation(&self, tool: &dyn Tool, call: &ToolCall) -> Situation {
+        let risk = tool.risk(&call.arguments, &self.shared.id);
+        let ledger = self.shared.ledger();
+        Situation { grant: ledger.grant(&call.name), read: ledger.read(), risk }
     }
 
     /// The schema of the expected answer, if this is the name that gives it.
@@ -255,6 +262,7 @@ impl Driver {
                 name: call.name.clone(),
                 effect,
                 arguments: changed.then(|| call.arguments.clone()),
+                authors: tool.spec().authors,
             })?;
         }
         // What has effects runs only when its call is safe on record: after a crash it must be

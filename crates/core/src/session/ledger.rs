@@ -1,15 +1,15 @@
 //! The ledger: all runs of a session, folded from its journal.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
 use serde_json::Value;
 
 use crate::{
-    Agent, Answer, Budget, CUT_NOTE, CallId, ChildrenMemory, Delivery, Entry, Event, Inquiry,
-    InquiryKind, Message, MessageId, RunId, RunState, Step, behavior::Machine,
+    Agent, Answer, Authors, Budget, CUT_NOTE, CallId, ChildrenMemory, Delivery, Entry, Event,
+    Grant, Inquiry, InquiryKind, Message, MessageId, RunId, RunState, Step, behavior::Machine,
     session::GIVEN_BUDGET,
 };
 
@@ -18,8 +18,11 @@ pub(crate) struct Ledger {
     runs: Vec<Run>,
     pub(crate) next_seq: u64,
     pub(crate) last_at: i64,
-    /// Tools that somebody approved for the rest of the session.
-    grants: HashSet<String>,
+    /// Tools that somebody approved for the rest of the session, and whose words had been read
+    /// by then.
+    grants: HashMap<String, Authors>,
+    /// Whose words the session has read.
+    read: Authors,
     /// Ids that were given to calls; a model that repeats one gets another.
     call_ids: HashSet<CallId>,
     /// What the session was given to use when it began, besides what its agent may.
@@ -73,7 +76,8 @@ impl Ledger {
             runs: vec![Run::new(RunId::ROOT, agent, None)],
             next_seq: 0,
             last_at: 0,
-            grants: HashSet::new(),
+            grants: HashMap::new(),
+            read: Authors::Known,
             call_ids: HashSet::new(),
             given: Budget::default(),
             requests: HashSet::new(),
@@ -97,8 +101,18 @@ impl Ledger {
         RunId(u32::try_from(self.runs.len()).unwrap_or(u32::MAX))
     }
 
-    pub(crate) fn is_granted(&self, tool: &str) -> bool {
-        self.grants.contains(tool)
+    /// Whether somebody approved a tool for the session.
+    pub(crate) fn grant(&self, tool: &str) -> Grant {
+        match self.grants.get(tool) {
+            None => Grant::None,
+            Some(read) if *read == self.read => Grant::Standing,
+            Some(_) => Grant::BeforeStrangers,
+        }
+    }
+
+    /// Whose words the session has read.
+    pub(crate) fn read(&self) -> Authors {
+        self.read
     }
 
     pub(crate) fn knows_call(&self, id: &CallId) -> bool {
@@ -194,7 +208,11 @@ impl Ledger {
                         _ => None,
                     }
                 });
-                self.grants.extend(tool);
+                let read = self.read;
+                self.grants.extend(tool.map(|tool| (tool, read)));
+            }
+            Event::ToolStarted { authors: Authors::Strangers, .. } => {
+                self.read = Authors::Strangers;
             }
             // A resumed process took up all runs, not the one that the entry stands in.
             Event::SessionResumed { .. } => {

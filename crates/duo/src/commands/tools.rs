@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use duologue_core::{Execution, ToolSpec, Verdict};
+use duologue_core::{Execution, Situation, ToolSpec, Verdict};
 use serde_json::json;
 
 use crate::{
@@ -17,12 +17,16 @@ pub(crate) fn tools(house: &House, args: Tools) -> Done {
     let config = house.config();
     let section = config.agents.get(&config.agent);
     let named = section.and_then(|agent| agent.tools.as_deref());
-    let toolbox = house.tools(&config.workspace, named)?;
+    let toolbox = match section.map(|agent| agent.behavior.as_str()) {
+        #[cfg(feature = "browser")]
+        Some("browser") => house.browsing_tools(&config.workspace, named)?,
+        _ => house.tools(&config.workspace, named)?,
+    };
     let policy = config.permissions.policy().map_err(Failure::usage)?;
     let permission = |spec: &ToolSpec| match spec.execution {
         Execution::Human => "asks you",
         Execution::External => "elsewhere",
-        Execution::Local => match policy.verdict(spec, &json!({}), false) {
+        Execution::Local => match policy.verdict(spec, &json!({}), &Situation::default()) {
             Verdict::Allow => "runs",
             Verdict::Ask { .. } => "asks",
             Verdict::Deny { .. } => "refused",

@@ -83,7 +83,8 @@ async fn converse(
         Some(id) => open(agent, store, &SessionId::from(id)).await?,
         None => {
             let metadata = BTreeMap::from([(MARK.to_owned(), json!(agent.name()))]);
-            let options = SessionOptions { metadata, attendance: Attendance::Attended, id: None };
+            let attendance = Attendance::Attended;
+            let options = SessionOptions { metadata, attendance, ..SessionOptions::default() };
             Session::start(agent, store, options).map_err(|error| error.to_string())?
         }
     };

@@ -242,6 +242,7 @@ fn journal() -> (Journal, Vec<Arc<Message>>) {
             name: "read".into(),
             effect: Effect::Pure,
             arguments: None,
+            authors: Default::default(),
         },
     );
     journal.add(

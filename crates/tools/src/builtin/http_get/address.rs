@@ -20,7 +20,7 @@ pub enum PrivateAddresses {
 
 impl PrivateAddresses {
     /// Whether an address may be connected to.
-    pub(super) fn permit(&self, address: IpAddr) -> bool {
+    pub fn permit(&self, address: IpAddr) -> bool {
         match self {
             Self::Allowed => true,
             Self::Only(listed) if listed.contains(&address.to_canonical()) => true,
