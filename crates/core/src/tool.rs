@@ -218,6 +218,17 @@ impl Questions {
         Self { answers, asked: Arc::default() }
     }
 
+    /// The place of a call that was asked these things before, for whoever makes calls without a
+    /// session.
+    pub fn with_answers(answers: Vec<Option<Vec<Part>>>) -> Self {
+        Self::answered(answers.into())
+    }
+
+    /// What the call asked last and was not taken yet, with the choices.
+    pub fn asked(&self) -> Option<(String, Vec<String>)> {
+        self.take().map(|Question { text, choices }| (text, choices))
+    }
+
     /// What the questions of this call were answered so far, in order; `None` where the person
     /// would not say.
     pub fn answers(&self) -> &[Option<Vec<Part>>] {

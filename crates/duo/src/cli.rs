@@ -153,6 +153,10 @@ pub(crate) enum Command {
     /// Show or delete what planned agents have learned.
     #[command(subcommand)]
     Lessons(Lessons),
+    /// Use MCP servers, or be one.
+    #[cfg(feature = "mcp")]
+    #[command(subcommand)]
+    Mcp(crate::commands::mcp::Mcp),
     /// Measure agents on τ²-bench: run, judge, score, compare.
     #[command(subcommand)]
     Bench(crate::commands::bench::Bench),

@@ -1,6 +1,8 @@
 //! The house: puts a configuration, a journal, models, tools and agents together.
 
 mod cast;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
 
 use std::{
     collections::BTreeMap,
@@ -55,6 +57,8 @@ pub(crate) struct House {
     /// Whether to go ahead without asking.
     pub(crate) yes: bool,
     store: OnceCell<Arc<dyn Store>>,
+    #[cfg(feature = "mcp")]
+    mcp: OnceCell<duologue_mcp::Servers>,
     /// The flag, which counts more than what a session remembers.
     asked_model: Option<String>,
     asked_agent: Option<String>,
@@ -87,6 +91,8 @@ impl House {
             paint,
             yes: flags.yes,
             store: OnceCell::new(),
+            #[cfg(feature = "mcp")]
+            mcp: OnceCell::new(),
             asked_model: flags.model.clone(),
             asked_agent: flags.agent.clone(),
             asked_workspace: flags.workspace.is_some(),
@@ -202,6 +208,12 @@ impl House {
         Ok(Plan { agent, model, workspace, how: self.asked_how.clone() })
     }
 
+    /// What a new session with an agent of this name is to be held with.
+    pub(crate) fn plan_for(&self, agent: &str) -> Result<Plan, Failure> {
+        let model = self.model_name(agent)?;
+        Ok(Plan { agent: agent.to_owned(), model, ..self.plan()? })
+    }
+
     /// What an existing session is to be held with: as it was, unless flags say otherwise.
     pub(crate) async fn plan_of(&self, id: &SessionId) -> Result<Plan, Failure> {
         let store = self.store().await?;
@@ -227,6 +239,7 @@ impl House {
 
     /// The agent of a plan, ready to work.
     pub(crate) async fn agent(&self, plan: &Plan, recording: &Recording) -> Result<Agent, Failure> {
+        self.bring_servers().await?;
         let mut cast = Cast::new(self, plan);
         cast.bring_models(recording).await?;
         cast.agent()
@@ -246,9 +259,14 @@ impl House {
     ) -> Result<Toolbox, Failure> {
         let tools = &self.config().tools;
         let workspace = Workspace::open(workspace).map_err(Failure::usage)?;
+        let of_servers = self.server_tools(named);
+        let is_builtin = |name: &&String| !of_servers.iter().any(|tool| tool.spec().name == **name);
         let config = BuiltinConfig {
             enabled: match named {
-                Some(names) => Enabled::Only(names.to_vec()),
+                Some(names) => {
+                    let builtin = names.iter().filter(is_builtin).filter(|name| !is_servers(name));
+                    Enabled::Only(builtin.cloned().collect())
+                }
                 None => Enabled::Usual,
             },
             shell: ShellConfig {
@@ -271,7 +289,18 @@ impl House {
                 list.push(builtin_named(name, &config).map_err(Failure::usage)?);
             }
         }
-        Ok(list.into_iter().fold(Toolbox::new(), Toolbox::with_shared))
+        Ok(list.into_iter().chain(of_servers).fold(Toolbox::new(), Toolbox::with_shared))
+    }
+
+    /// Without MCP there are no servers.
+    #[cfg(not(feature = "mcp"))]
+    pub(crate) async fn bring_servers(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    #[cfg(not(feature = "mcp"))]
+    fn server_tools(&self, _: Option<&[String]>) -> Vec<Arc<dyn duologue_core::Tool>> {
+        Vec::new()
     }
 
     /// The model's name for an agent: asked for, the agent's, the configuration's, or whatever can
@@ -321,6 +350,12 @@ impl House {
         }
         self.providers.model(name).map_err(Failure::usage)
     }
+}
+
+/// Whether a tool's name is one that MCP servers' tools have. Which there are is known only when the
+/// server runs; one that is away takes its tools with it.
+fn is_servers(name: &str) -> bool {
+    name.contains("__") || name.starts_with("mcp_")
 }
 
 /// What a session is held with.

@@ -69,9 +69,11 @@ async fn run(mut cli: Cli) -> Done {
             Sessions::Delete(args) => commands::sessions::delete(&house, args).await,
         },
         Command::Models(args) => commands::models::run(&house, args).await,
-        Command::Tools(args) => commands::tools::tools(&house, args),
+        Command::Tools(args) => commands::tools::tools(&house, args).await,
         Command::Config(args) => commands::config::config(&house, args),
         Command::Lessons(args) => commands::lessons::lessons(&house, args).await,
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => commands::mcp::mcp(&house, args).await,
         Command::Bench(args) => commands::bench::bench(&house, args, benched).await,
     }
 }

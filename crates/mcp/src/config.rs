@@ -103,25 +103,39 @@ pub enum ConfigError {
 #[derive(Deserialize)]
 struct File {
     #[serde(rename = "mcpServers")]
-    servers: BTreeMap<String, Entry>,
+    servers: BTreeMap<String, ServerEntry>,
 }
 
+/// A server as files say it.
 // Unknown fields are other programs' settings, so they are let pass.
-#[derive(Deserialize)]
-struct Entry {
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ServerEntry {
+    /// The transport's name, where it is said.
     #[serde(rename = "type")]
-    kind: Option<String>,
-    command: Option<String>,
-    #[serde(default)]
-    args: Vec<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    cwd: Option<PathBuf>,
-    url: Option<String>,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-    #[serde(default)]
-    disabled: bool,
+    pub kind: Option<String>,
+    /// The program.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its variables.
+    pub env: BTreeMap<String, String>,
+    /// Its folder.
+    pub cwd: Option<PathBuf>,
+    /// The address, where there is no program.
+    pub url: Option<String>,
+    /// Headers for that address.
+    pub headers: BTreeMap<String, String>,
+    /// Whether it is switched off.
+    pub disabled: bool,
+}
+
+/// Only what cannot be a secret.
+impl fmt::Debug for ServerEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ServerEntry");
+        shown.field("command", &self.command).field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// Read a `.mcp.json`. `${NAME}` and `${NAME:-otherwise}` stand for environment variables, which
@@ -135,18 +149,15 @@ pub fn read_mcp_json(
     let enabled = file.servers.into_iter().filter(|(_, entry)| !entry.disabled);
     enabled
         .map(|(name, entry)| {
-            let transport = entry.transport(&name, &lookup)?;
-            Ok((name, ServerConfig::new(transport)))
+            let config = ServerConfig::new(entry.transport(&name)?).filled_in(&name, &lookup)?;
+            Ok((name, config))
         })
         .collect()
 }
 
-impl Entry {
-    fn transport(
-        self,
-        server: &str,
-        lookup: &impl Fn(&str) -> Option<String>,
-    ) -> Result<Transport, ConfigError> {
+impl ServerEntry {
+    /// How the server is reached.
+    pub fn transport(self, server: &str) -> Result<Transport, ConfigError> {
         match self.kind.as_deref() {
             None | Some("stdio" | "http" | "streamable-http" | "streamable_http") => {}
             Some(kind) => {
@@ -154,23 +165,36 @@ impl Entry {
                 return Err(ConfigError::UnknownTransport { server: server.to_owned(), kind });
             }
         }
-        let fill = |text: String| fill_in(&text, server, lookup);
-        let fill_all = |values: BTreeMap<String, String>| -> Result<BTreeMap<_, _>, ConfigError> {
-            values.into_iter().map(|(key, value)| Ok((key, fill(value)?))).collect()
-        };
-        match (self.command, self.url) {
-            (Some(command), None) => Ok(Transport::Stdio {
-                command: fill(command)?,
-                args: self.args.into_iter().map(&fill).collect::<Result<_, _>>()?,
-                env: fill_all(self.env)?,
-                cwd: self.cwd,
-            }),
-            (None, Some(url)) => {
-                Ok(Transport::Http { url: fill(url)?, headers: fill_all(self.headers)? })
-            }
+        let Self { command, args, env, cwd, url, headers, .. } = self;
+        match (command, url) {
+            (Some(command), None) => Ok(Transport::Stdio { command, args, env, cwd }),
+            (None, Some(url)) => Ok(Transport::Http { url, headers }),
             (None, None) => Err(ConfigError::NoTransport(server.to_owned())),
             (Some(_), Some(_)) => Err(ConfigError::TwoTransports(server.to_owned())),
         }
+    }
+}
+
+impl ServerConfig {
+    /// The same with variables filled in, as in a `.mcp.json`.
+    pub fn filled_in(
+        mut self,
+        server: &str,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let fill = |text: &mut String| -> Result<(), ConfigError> {
+            *text = fill_in(text, server, &lookup)?;
+            Ok(())
+        };
+        match &mut self.transport {
+            Transport::Stdio { command, args, env, .. } => {
+                std::iter::once(command).chain(args).chain(env.values_mut()).try_for_each(fill)?;
+            }
+            Transport::Http { url, headers } => {
+                std::iter::once(url).chain(headers.values_mut()).try_for_each(fill)?;
+            }
+        }
+        Ok(self)
     }
 }
 

@@ -25,5 +25,5 @@ mod config;
 mod server;
 
 pub use client::{Activity, McpError, Prompt, Resource, Server, Servers, Status};
-pub use config::{ConfigError, ServerConfig, Transport, read_mcp_json};
+pub use config::{ConfigError, ServerConfig, ServerEntry, Transport, read_mcp_json};
 pub use server::{Offer, Serving};

@@ -3,6 +3,8 @@
 pub(crate) mod bench;
 pub(crate) mod config;
 pub(crate) mod lessons;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod run;
 pub(crate) mod sessions;

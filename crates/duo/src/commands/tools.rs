@@ -13,7 +13,8 @@ use crate::{
     terminal::{Style, clip},
 };
 
-pub(crate) fn tools(house: &House, args: Tools) -> Done {
+pub(crate) async fn tools(house: &House, args: Tools) -> Done {
+    house.bring_servers().await?;
     let config = house.config();
     let section = config.agents.get(&config.agent);
     let named = section.and_then(|agent| agent.tools.as_deref());

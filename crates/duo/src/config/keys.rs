@@ -43,6 +43,8 @@ section! {
         providers: BTreeMap<String, Provider> = BTreeMap::new(),
         /// Agents.
         agents: BTreeMap<String, Agent> = BTreeMap::new(),
+        /// MCP servers.
+        mcp_servers: BTreeMap<String, McpServer> = BTreeMap::new(),
         /// `duo chat`.
         repl: Repl = Repl::default(),
         /// The terminal.
@@ -263,6 +265,35 @@ section! {
 }
 
 section! {
+    /// An MCP server, whose tools every agent has as `NAME__tool` unless its section names others.
+    /// Servers of a `.mcp.json` in the workspace folder count too. `${VARIABLE}` stands for an
+    /// environment variable in `command`, `args`, `env`, `url` and `headers`.
+    McpServer rivals &[("command", "url")]; {
+        /// The program that is started and spoken to over its standard input and output.
+        command: Option<String> = None,
+        /// Its arguments.
+        args: Vec<String> = Vec::new() => Kind::List(&Kind::Text),
+        /// Variables for it, such as `env.TOKEN = "${MY_TOKEN}"`. Of the others it gets only
+        /// harmless ones, such as PATH and HOME.
+        env: Headers = Headers::default(),
+        /// The folder that it starts in. Unset, it is the current one.
+        cwd: Option<PathBuf> = None,
+        /// The address of a server that runs already, instead of `command`.
+        url: Option<String> = None => Kind::Url,
+        /// Headers of every request to that address.
+        headers: Headers = Headers::default(),
+        /// Whether it is used.
+        enabled: bool = true,
+        /// Which of its tools agents get. Unset, all of them.
+        tools: Option<Vec<String>> = None => Kind::List(&Kind::Text),
+        /// How long it may take to start, in seconds.
+        startup_seconds: u64 = 30 => Kind::Count { min: 1, max: 3_600 },
+        /// How long a call may go on without a sign of progress, in seconds.
+        timeout_seconds: u64 = 60 => Kind::Count { min: 1, max: 86_400 },
+    }
+}
+
+section! {
     /// `duo chat`.
     Repl {
         /// The file with the lines typed so far. Unset, it is `duologue/history.txt` in the
@@ -436,7 +467,7 @@ impl Setting for Journal {
     }
 }
 
-/// The headers of a provider, as they were written: `${VARIABLE}` is not yet replaced.
+/// Headers or variables for somebody else, as they were written: `${VARIABLE}` is not yet replaced.
 ///
 /// They often carry credentials, so that their values are never printed.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]

@@ -9,7 +9,7 @@ pub(super) const COMMAND: Command = Command {
     about: "list the tools and what they may do",
     run: |repl, _| {
         Box::pin(async move {
-            commands::tools::tools(&repl.house, Tools { json: false })?;
+            commands::tools::tools(&repl.house, Tools { json: false }).await?;
             Ok(Next::Stay)
         })
     },
