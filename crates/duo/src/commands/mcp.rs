@@ -103,14 +103,16 @@ pub(crate) async fn mcp(house: &House, args: Mcp) -> Done {
         Mcp::Test { server } => test(house, &server).await,
         Mcp::Call { server, tool, arguments } => call(house, &server, &tool, &arguments).await,
         Mcp::Read { server, uri } => {
-            let parts = server_of(house, &server).await?.read(&uri).await.map_err(Failure::new)?;
+            let servers = house.server(&server).await?;
+            let parts = up(&servers, &server)?.read(&uri).await.map_err(Failure::new)?;
             print(&parts)?;
             Ok(Exit::Completed)
         }
         Mcp::Prompt { server, prompt, arguments } => {
             let arguments = object(&arguments)?;
-            let server = server_of(house, &server).await?;
-            let text = server.prompt(&prompt, arguments).await.map_err(Failure::new)?;
+            let servers = house.server(&server).await?;
+            let text =
+                up(&servers, &server)?.prompt(&prompt, arguments).await.map_err(Failure::new)?;
             writeln!(std::io::stdout(), "{text}")?;
             Ok(Exit::Completed)
         }
@@ -178,25 +180,18 @@ fn status(server: &Server) -> String {
     }
 }
 
-async fn server_of<'a>(house: &'a House, name: &str) -> Result<&'a Arc<Server>, Failure> {
-    let servers = house.servers().await?;
-    let Some(server) = servers.get(name) else {
-        let names: Vec<&str> = servers.iter().map(|server| server.name()).collect();
-        let there = match names.as_slice() {
-            [] => "there is none; `duo mcp list` says how to name one".to_owned(),
-            names => format!("there are {}", names.join(", ")),
-        };
-        return Err(Failure::usage(format!("unknown MCP server \"{name}\"; {there}")));
-    };
-    match server.status() {
-        Status::Up { .. } => Ok(server),
-        _ => Err(Failure::new(format!("MCP server {name}: {}", status(server)))),
+/// The server of a name among those that were started, if it is up. What is wrong with it was
+/// already said.
+fn up<'a>(servers: &'a Servers, name: &str) -> Result<&'a Arc<Server>, Failure> {
+    match servers.get(name) {
+        Some(server) if matches!(server.status(), Status::Up { .. }) => Ok(server),
+        _ => Err(Failure::new(format!("the MCP server {name} is not available"))),
     }
 }
 
 async fn test(house: &House, name: &str) -> Done {
-    let server = server_of(house, name).await?;
-    let servers = house.servers().await?;
+    let servers = &house.server(name).await?;
+    let server = up(servers, name)?;
     let mut out = std::io::stdout();
     writeln!(out, "{name}: {}", status(server))?;
     let tools = tools_of(servers, server).len();
@@ -216,8 +211,8 @@ fn object(text: &str) -> Result<Map<String, Value>, Failure> {
 
 async fn call(house: &House, name: &str, tool: &str, arguments: &str) -> Done {
     let arguments = Value::Object(object(arguments)?);
-    let server = server_of(house, name).await?;
-    let servers = house.servers().await?;
+    let servers = &house.server(name).await?;
+    let server = up(servers, name)?;
     let ends = format!("__{tool}");
     let begins = format!("{name}__");
     let of_server = |known: &str| known.starts_with(&begins) && known.ends_with(&ends);

@@ -40,25 +40,41 @@ impl House {
         self.servers().await.map(|_| ())
     }
 
-    /// The servers, started.
+    /// All servers, started.
     pub(crate) async fn servers(&self) -> Result<&Servers, Failure> {
-        let start = || async {
-            let known = self.known_servers()?;
-            let wanted = self.permitted(known)?;
-            let servers = Servers::start(wanted.into_iter().map(|it| (it.name, it.config)));
-            servers.settled(MOST_WAIT).await;
-            for server in servers.iter() {
-                let problem = match server.status() {
-                    Status::Up { .. } => continue,
-                    Status::Down { reason, .. } => reason,
-                    Status::Connecting | Status::Stopped => "it is still starting".to_owned(),
-                };
-                let name = server.name();
-                writeln!(std::io::stderr(), "duo: MCP server {name}: {problem}")?;
-            }
-            Ok(servers)
-        };
+        let start = || async { self.start_servers(self.known_servers()?).await };
         self.mcp.get_or_try_init(start).await
+    }
+
+    /// One server, started alone.
+    pub(crate) async fn server(&self, name: &str) -> Result<Servers, Failure> {
+        let mut known = self.known_servers()?;
+        let names: Vec<String> = known.iter().map(|it| it.name.clone()).collect();
+        known.retain(|it| it.name == name);
+        if known.is_empty() {
+            let there = match names.as_slice() {
+                [] => "there is none; `duo mcp list` says how to name one".to_owned(),
+                names => format!("there are {}", names.join(", ")),
+            };
+            return Err(Failure::usage(format!("unknown MCP server \"{name}\"; {there}")));
+        }
+        self.start_servers(known).await
+    }
+
+    async fn start_servers(&self, known: Vec<Known>) -> Result<Servers, Failure> {
+        let wanted = self.permitted(known)?;
+        let servers = Servers::start(wanted.into_iter().map(|it| (it.name, it.config)));
+        servers.settled(MOST_WAIT).await;
+        for server in servers.iter() {
+            let problem = match server.status() {
+                Status::Up { .. } => continue,
+                Status::Down { reason, .. } => reason,
+                Status::Connecting | Status::Stopped => "it is still starting".to_owned(),
+            };
+            let name = server.name();
+            writeln!(std::io::stderr(), "duo: MCP server {name}: {problem}")?;
+        }
+        Ok(servers)
     }
 
     /// The tools of the servers that an agent has: all, or those that it names, where `NAME__*`
