@@ -295,7 +295,10 @@ impl Directory {
         }
         let url = parse_address(&agent.url)?;
         let began = Instant::now();
-        let reached = self.reach(&url).await;
+        let reached = match learn::may_be_reached(self, &agent, &url).await {
+            Ok(()) => self.reach(&url).await,
+            Err(why) => Err(RemoteError::Address(agent.url.clone(), why)),
+        };
         let latency = millis(began);
         let mut state = self.state();
         if let Some(known) = state.agents.get_mut(&agent.id) {
