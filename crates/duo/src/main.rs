@@ -72,6 +72,8 @@ async fn run(mut cli: Cli) -> Done {
         Command::Tools(args) => commands::tools::tools(&house, args),
         Command::Config(args) => commands::config::config(&house, args),
         Command::Lessons(args) => commands::lessons::lessons(&house, args).await,
+        #[cfg(feature = "browser")]
+        Command::Browse(args) => commands::browse::browse(&house, args).await,
         Command::Bench(args) => commands::bench::bench(&house, args, benched).await,
     }
 }
