@@ -71,7 +71,8 @@ async fn main() -> Result<()> {
         let row = format!("snapshot {}", page.name);
         println!("{row:<22} {:>11.1} ms {:>11}", median(&mut mine), shown(&mut others));
         let tokens = |text: &str| text.len().div_ceil(4);
-        let other = if other_text.is_empty() { "–".into() } else { tokens(&other_text).to_string() };
+        let other =
+            if other_text.is_empty() { "–".into() } else { tokens(&other_text).to_string() };
         println!("{:<22} {:>14} {:>14}", "  tokens, whole", tokens(&own_text), other);
         if page.name == "huge" {
             let mut within = Vec::new();
@@ -105,9 +106,10 @@ async fn act(
 ) -> Result<()> {
     let before = |text: &str, what: &str, begin: &str, end: &[char]| -> Option<String> {
         let line = text.lines().find(|line| line.contains(what))?;
-        let at = line.rfind(begin).filter(|_| begin == "[ref=").or_else(|| {
-            line.get(..line.find(what)?)?.rfind(begin)
-        })?;
+        let at = line
+            .rfind(begin)
+            .filter(|_| begin == "[ref=")
+            .or_else(|| line.get(..line.find(what)?)?.rfind(begin))?;
         let rest = line.get(at + if begin == "[ref=" { begin.len() } else { 0 }..)?;
         rest.split(end).next().map(str::to_owned)
     };

@@ -28,7 +28,9 @@ pub(crate) fn all() -> Vec<Page> {
 fn form() -> String {
     let fields: String = (1..=20)
         .map(|n| match n % 4 {
-            0 => format!("<p><label>Choice {n} <select><option>one<option>two<option>three</select></label>"),
+            0 => format!(
+                "<p><label>Choice {n} <select><option>one<option>two<option>three</select></label>"
+            ),
             1 => format!("<p><label><input type=checkbox> Accept {n}</label>"),
             _ => format!("<p><label>Field {n} <input name=f{n}></label>"),
         })
@@ -51,14 +53,18 @@ fn list(items: usize) -> String {
             )
         })
         .collect();
-    format!("<!doctype html><title>Results</title><nav><a href=/>Home</a> <a href=/about>About</a></nav><h1>Results</h1><ul>{items}</ul>")
+    format!(
+        "<!doctype html><title>Results</title><nav><a href=/>Home</a> <a href=/about>About</a></nav><h1>Results</h1><ul>{items}</ul>"
+    )
 }
 
 fn table(rows: usize) -> String {
     let rows: String = (0..rows)
         .map(|n| format!("<tr><td>{n}</td><td>Customer {n}</td><td>{}.50</td><td><a href=\"/order/{n}\">Details</a></td></tr>", n * 7))
         .collect();
-    format!("<!doctype html><title>Orders</title><h1>Orders</h1><table><tr><th>No</th><th>Name</th><th>Sum</th><th></th></tr>{rows}</table>")
+    format!(
+        "<!doctype html><title>Orders</title><h1>Orders</h1><table><tr><th>No</th><th>Name</th><th>Sum</th><th></th></tr>{rows}</table>"
+    )
 }
 
 /// Twenty thousand nodes.

@@ -121,16 +121,11 @@ const INSIDE: &str = "function() {
 #[derive(Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 enum Aim {
-    Ready {
-        x: f64,
-        y: f64,
-    },
+    Ready { x: f64, y: f64 },
     Gone,
     Hidden,
     Disabled,
-    Covered {
-        what: String,
-    },
+    Covered { what: String },
 }
 
 /// Whether an element must be open to a person's pointer.

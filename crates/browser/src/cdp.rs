@@ -94,8 +94,7 @@ impl Connection {
         let config = WebSocketConfig::default()
             .max_message_size(Some(512 << 20))
             .max_frame_size(Some(512 << 20));
-        let connect =
-            tokio_tungstenite::connect_async_with_config(address, Some(config), true);
+        let connect = tokio_tungstenite::connect_async_with_config(address, Some(config), true);
         let (stream, _) = tokio::time::timeout(PATIENCE, connect)
             .await
             .map_err(|_| BrowserError::NotStarted(format!("{address} does not answer")))?
@@ -103,11 +102,8 @@ impl Connection {
         let (mut sink, mut source) = stream.split();
         let (out, mut outgoing) = mpsc::unbounded_channel::<String>();
         let (events, incoming) = mpsc::unbounded_channel();
-        let line = Arc::new(Line {
-            out,
-            next: AtomicU64::new(1),
-            state: Mutex::new(State::default()),
-        });
+        let line =
+            Arc::new(Line { out, next: AtomicU64::new(1), state: Mutex::new(State::default()) });
         tokio::spawn(async move {
             while let Some(text) = outgoing.recv().await {
                 if sink.send(Message::text(text)).await.is_err() {

@@ -85,7 +85,8 @@ pub enum Window {
 
 /// Where the browser is: as given, by `CHROME_PATH`, or in the usual places.
 pub fn find_browser(program: Option<&Path>) -> Result<PathBuf> {
-    let named = program.map(Path::to_owned).or_else(|| std::env::var_os("CHROME_PATH").map(PathBuf::from));
+    let named =
+        program.map(Path::to_owned).or_else(|| std::env::var_os("CHROME_PATH").map(PathBuf::from));
     if let Some(named) = named {
         if named.is_file() {
             return Ok(named);
@@ -146,9 +147,9 @@ impl Chromium {
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| {
-            BrowserError::NotStarted(format!("{}: {error}", program.display()))
-        })?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| BrowserError::NotStarted(format!("{}: {error}", program.display())))?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let lifeline = group.and_then(|group| watch(group, own.as_ref().map(TempDir::path)));
         let stderr = child.stderr.take();

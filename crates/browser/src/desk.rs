@@ -31,6 +31,7 @@ mod events;
 mod guard;
 mod settle;
 mod state;
+mod targets;
 
 /// How long a new tab may take to be ready.
 const READY: Duration = Duration::from_secs(20);
@@ -139,7 +140,8 @@ impl Desk {
             self.new_tab().await?;
         } else {
             // A browser starts with one tab.
-            let ready = self.until(READY, |state| state.tabs.iter().any(|tab| tab.ready).then_some(()));
+            let ready =
+                self.until(READY, |state| state.tabs.iter().any(|tab| tab.ready).then_some(()));
             if ready.await.is_none() {
                 self.new_tab().await?;
             }
@@ -226,14 +228,13 @@ impl Desk {
         let params = json!({"url": "about:blank"});
         let created = self.connection.call::<Created>(None, "Target.createTarget", params).await;
         let ready = match created {
-            Ok(created) => {
-                self.until(READY, |state| {
+            Ok(created) => self
+                .until(READY, |state| {
                     let tab = state.tabs.iter().find(|tab| tab.target == created.target_id)?;
                     tab.ready.then_some(tab.id)
                 })
                 .await
-                .ok_or_else(|| BrowserError::cannot("the new tab did not come up"))
-            }
+                .ok_or_else(|| BrowserError::cannot("the new tab did not come up")),
             Err(error) => Err(error),
         };
         let mut state = self.state();
@@ -256,9 +257,10 @@ impl Desk {
         let tab = state.current_tab()?;
         let frame = tab.frames.values().find(|frame| frame.number == reference.document);
         let Some(frame) = frame else {
-            let elsewhere = state.tabs.iter().find(|tab| {
-                tab.frames.values().any(|frame| frame.number == reference.document)
-            });
+            let elsewhere = state
+                .tabs
+                .iter()
+                .find(|tab| tab.frames.values().any(|frame| frame.number == reference.document));
             return Err(BrowserError::cannot(match elsewhere {
                 Some(tab) => format!(
                     "{reference} is in another tab; switch to {} with tab_switch first",
@@ -296,9 +298,9 @@ impl Desk {
         }
         let (session, number, known) = {
             let state = self.state();
-            let found = state.frame(frame).ok_or_else(|| {
-                BrowserError::cannot("the frame is gone; take a new snapshot")
-            })?;
+            let found = state
+                .frame(frame)
+                .ok_or_else(|| BrowserError::cannot("the frame is gone; take a new snapshot"))?;
             (found.session.clone(), found.number, found.world)
         };
         if let Some(world) = known {
@@ -417,7 +419,9 @@ async fn websocket_of(address: &str) -> Result<String> {
     let port = url.port_or_known_default().unwrap_or(9222);
     let ask = async {
         let mut stream = tokio::net::TcpStream::connect((host, port)).await?;
-        let request = format!("GET /json/version HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "GET /json/version HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
+        );
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.take(1 << 20).read_to_end(&mut answer).await?;
@@ -430,7 +434,8 @@ async fn websocket_of(address: &str) -> Result<String> {
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     let begin = body.find('{').unwrap_or(0);
     let end = body.rfind('}').map_or(0, |at| at + 1);
-    let found: Option<Value> = body.get(begin..end).and_then(|json| serde_json::from_str(json).ok());
+    let found: Option<Value> =
+        body.get(begin..end).and_then(|json| serde_json::from_str(json).ok());
     let found = found.as_ref().and_then(|value| value.get("webSocketDebuggerUrl")?.as_str());
     found.map(str::to_owned).ok_or_else(|| wrong("it is no browser with DevTools".into()))
 }

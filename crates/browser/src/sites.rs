@@ -157,7 +157,8 @@ fn is_under(path: &str, folder: &str) -> bool {
 impl Sites {
     /// A list of sites.
     pub fn new<S: AsRef<str>>(sites: impl IntoIterator<Item = S>) -> Result<Self, SiteError> {
-        let listed = sites.into_iter().map(|site| site.as_ref().parse()).collect::<Result<_, _>>()?;
+        let listed =
+            sites.into_iter().map(|site| site.as_ref().parse()).collect::<Result<_, _>>()?;
         Ok(Self { listed })
     }
 
@@ -171,13 +172,11 @@ impl Sites {
         };
         let listed = || self.listed.iter().any(|site| site.matches(&url));
         match url.scheme() {
-            "http" | "https" if !self.names(&url) && is_inside(&url) => {
-                Standing::Refused(format!(
-                    "{} is an address of this machine or of the local network, which must be named \
+            "http" | "https" if !self.names(&url) && is_inside(&url) => Standing::Refused(format!(
+                "{} is an address of this machine or of the local network, which must be named \
                      on the list of allowed sites",
-                    url.host_str().unwrap_or_default()
-                ))
-            }
+                url.host_str().unwrap_or_default()
+            )),
             "http" | "https" if listed() => Standing::Listed,
             "http" | "https" => Standing::Unlisted,
             "about" if url.path() == "blank" => Standing::Listed,

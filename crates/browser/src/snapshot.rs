@@ -14,10 +14,14 @@ use url::Url;
 
 use self::{
     capture::capture,
-    lines::{Line, Page, Piece, lines},
+    lines::lines,
+    page::{Line, Page, Piece},
     render::{Numbers, render},
 };
-pub(crate) use self::{meaning::{clip, tidy}, render::Addresses};
+pub(crate) use self::{
+    render::Addresses,
+    text::{clip, tidy},
+};
 use crate::{
     cdp::CdpSession,
     desk::{Desk, State, TabId},
@@ -30,8 +34,11 @@ pub(crate) mod extract;
 pub(crate) mod lines;
 pub(crate) mod markdown;
 pub(crate) mod meaning;
+pub(crate) mod page;
 pub(crate) mod refs;
 pub(crate) mod render;
+mod states;
+pub(crate) mod text;
 
 /// How many tokens a snapshot takes unless asked otherwise.
 pub(crate) const USUAL_TOKENS: usize = 6_000;
@@ -138,8 +145,10 @@ impl Desk {
         if let Some((width, height)) = self.view() {
             return (f64::from(width), f64::from(height));
         }
-        let metrics =
-            self.connection.call::<Metrics>(Some(session), "Page.getLayoutMetrics", json!({})).await;
+        let metrics = self
+            .connection
+            .call::<Metrics>(Some(session), "Page.getLayoutMetrics", json!({}))
+            .await;
         metrics.map_or((1280.0, 800.0), |metrics| {
             (metrics.css_visual_viewport.client_width, metrics.css_visual_viewport.client_height)
         })
@@ -264,7 +273,8 @@ fn link(page: &mut Page, begin: usize) {
     }
     // A document that holds itself would be walked for ever.
     let mut entered = HashSet::new();
-    page.inside.extend(found.into_iter().filter(|((at, _), inner)| inner > at && entered.insert(*inner)));
+    page.inside
+        .extend(found.into_iter().filter(|((at, _), inner)| inner > at && entered.insert(*inner)));
 }
 
 /// References for the documents of a page.

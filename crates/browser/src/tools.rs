@@ -144,11 +144,7 @@ fn deed<A: Action>(browser: &Browser) -> Arc<dyn Tool> {
     spec.reach = Reach::Network;
     spec.authors = Authors::Strangers;
     spec.timeout = A::TIMEOUT;
-    Arc::new(Deed::<A> {
-        spec: Arc::new(spec),
-        browser: browser.clone(),
-        action: PhantomData,
-    })
+    Arc::new(Deed::<A> { spec: Arc::new(spec), browser: browser.clone(), action: PhantomData })
 }
 
 fn read<A: DeserializeOwned>(arguments: &Value) -> std::result::Result<A, String> {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
 use crate::{
-    Answer, Authors, CallId, Effect, Expectation, Inquiry, Message, Outcome, RunId, SessionId, StopReason,
-    ToolResult, Usage,
+    Answer, Authors, CallId, Effect, Expectation, Inquiry, Message, Outcome, RunId, SessionId,
+    StopReason, ToolResult, Usage,
 };
 
 /// The version of the schema that this code writes.

@@ -58,6 +58,6 @@ pub use session::{
 pub use state::{Batch, CallState, Latest, Phase, RunState};
 pub use store::{Claim, ListQuery, Mail, MemoryStore, SessionSummary, Store, StoreError};
 pub use tool::{
-    Authors, Content, Effect, Execution, FunctionTool, Reach, ResultReader, Risk, Tool, ToolContext,
-    ToolError, ToolOutput, ToolSpec, Toolbox, parameters_of, tool,
+    Authors, Content, Effect, Execution, FunctionTool, Reach, ResultReader, Risk, Tool,
+    ToolContext, ToolError, ToolOutput, ToolSpec, Toolbox, parameters_of, tool,
 };

@@ -161,7 +161,8 @@ fn a_task_over_several_pages_is_planned_handed_over_killed_resumed_and_checked()
     std::fs::create_dir(&temporary).unwrap();
     let temporary = temporary.to_str().unwrap().to_owned();
     let allow = shop.allow();
-    let flags = ["-m", "script:shop.yaml", "-a", "browser", "--strategy", "multi_step", "--set", &allow];
+    let flags =
+        ["-m", "script:shop.yaml", "-a", "browser", "--strategy", "multi_step", "--set", &allow];
     let command = |args: &[&str]| {
         let mut command = machine.command(&[&flags[..], args].concat());
         command.env("TMPDIR", &temporary);
@@ -180,8 +181,7 @@ fn a_task_over_several_pages_is_planned_handed_over_killed_resumed_and_checked()
     let line = ran.err.lines().find(|line| line.contains("duo sessions answer")).unwrap();
     let words: Vec<&str> = line.split_whitespace().skip(1).take(4).collect();
     let answer = [&words[..], &["result", "I am logged in now."]].concat();
-    let mut child =
-        command(&answer).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command(&answer).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_until("the page of the orders", || shop.has_been_asked("/state"));
     thread::sleep(Duration::from_millis(700));
     assert!(browsers_in(&temporary) > 0);
@@ -221,7 +221,8 @@ fn a_page_is_tried_by_hand() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = "find query=\"my orders\"\nclick ref=f2:e1\nsnapshot\nclick ref=f9:e9\nnonsense x=1\n";
+    let lines =
+        "find query=\"my orders\"\nclick ref=f2:e1\nsnapshot\nclick ref=f9:e9\nnonsense x=1\n";
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     let ran = ran(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 1, "{}", ran.err);

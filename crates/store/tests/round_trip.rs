@@ -13,8 +13,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use common::{all, begin, id, open_new};
 use duologue_core::{
-    Answer, Authors, Delivery, Effect, Entry, Event, ForkPoint, HookChange, Inquiry, InquiryKind, Limit,
-    Message, MessageId, Outcome, Part, Role, RunId, ToolCall, ToolResult, ToolStatus,
+    Answer, Authors, Delivery, Effect, Entry, Event, ForkPoint, HookChange, Inquiry, InquiryKind,
+    Limit, Message, MessageId, Outcome, Part, Role, RunId, ToolCall, ToolResult, ToolStatus,
 };
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};

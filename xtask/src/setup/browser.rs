@@ -16,7 +16,7 @@ use crate::process::{answers, run as run_program};
 const MINIWOB: &str = "1.1.0";
 
 /// The version of the npm package `playwright-core`.
-const PLAYWRIGHT: &str = "1.64.1";
+const PLAYWRIGHT: &str = "1.65.0";
 
 /// Where Chromium or Chrome is; installed if it can be.
 pub(super) fn chromium() -> Result<PathBuf> {
@@ -24,7 +24,8 @@ pub(super) fn chromium() -> Result<PathBuf> {
         return Ok(found);
     }
     if geteuid().is_root() && answers(with_version("apt-get")) {
-        for args in [&["update"][..], &["install", "--yes", "--no-install-recommends", "chromium"]] {
+        for args in [&["update"][..], &["install", "--yes", "--no-install-recommends", "chromium"]]
+        {
             let mut command = Command::new("apt-get");
             command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
             run_program(command)?;

@@ -39,8 +39,8 @@ struct Request {
 pub(super) fn judge(desk: &Arc<Desk>, state: &mut State, session: &CdpSession, event: &CdpEvent) {
     let Some(paused) = event.read::<Paused>() else { return };
     let tab = state.sessions.get(session).and_then(|id| state.tab(*id));
-    let is_main = paused.resource_type == "Document"
-        && tab.is_some_and(|tab| tab.target == paused.frame_id);
+    let is_main =
+        paused.resource_type == "Document" && tab.is_some_and(|tab| tab.target == paused.frame_id);
     let top = tab.map(|tab| tab.url().to_owned()).unwrap_or_default();
     let refusal = match (is_main, paused.resource_type.as_str()) {
         (true, _) => refuse_navigation(desk, state, &paused.request),
@@ -124,9 +124,9 @@ fn is_same_site(state: &State, address: &str) -> bool {
         return false;
     }
     ["http", "https"].iter().any(|scheme| {
-        ["", "www."].iter().any(|start| {
-            state.permits.knows_origin(&format!("{scheme}://{start}{plain}/"))
-        })
+        ["", "www."]
+            .iter()
+            .any(|start| state.permits.knows_origin(&format!("{scheme}://{start}{plain}/")))
     })
 }
 

@@ -61,7 +61,8 @@ impl Desk {
         }
         let (tab, session) = self.current_for_navigation()?;
         let params = json!({"url": address});
-        let go = self.connection.call_within::<Answer>(Some(&session), "Page.navigate", params, ARRIVE);
+        let go =
+            self.connection.call_within::<Answer>(Some(&session), "Page.navigate", params, ARRIVE);
         let held = self.until(ARRIVE, |state| held(state, tab).then_some(()));
         let answer = tokio::select! {
             answer = go => answer,
@@ -76,9 +77,10 @@ impl Desk {
                     false => format!("{address} was not loaded: {}", reasons.join("; ")),
                 }))
             }
-            Ok(Answer { error_text: Some(error), .. }) => {
-                Err(BrowserError::cannot(format!("{address} cannot be loaded: {}", explain(&error))))
-            }
+            Ok(Answer { error_text: Some(error), .. }) => Err(BrowserError::cannot(format!(
+                "{address} cannot be loaded: {}",
+                explain(&error)
+            ))),
             Ok(_) => Ok(self.rest().await),
             Err(BrowserError::Silent { .. }) => Err(BrowserError::cannot(format!(
                 "{address} did not answer within {} seconds",

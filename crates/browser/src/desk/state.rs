@@ -175,9 +175,8 @@ impl Permits {
 
 impl State {
     pub(crate) fn current_tab(&self) -> Result<&Tab> {
-        self.tab(self.current).ok_or_else(|| {
-            BrowserError::cannot("no tab is open; open one with tab_new")
-        })
+        self.tab(self.current)
+            .ok_or_else(|| BrowserError::cannot("no tab is open; open one with tab_new"))
     }
 
     pub(crate) fn tab(&self, id: TabId) -> Option<&Tab> {

@@ -252,7 +252,9 @@ fn document(columns: Columns, strings: &[String]) -> Document {
         if node.boxed.is_none() {
             node.boxed = Some(Boxed {
                 bounds,
-                inline: node.kind == Kind::Text || style(0).starts_with("inline") || style(0) == "contents",
+                inline: node.kind == Kind::Text
+                    || style(0).starts_with("inline")
+                    || style(0) == "contents",
                 visible: !matches!(style(1), "hidden" | "collapse"),
                 pointer: style(2) == "pointer" && style(3) != "none",
                 text: shown,
@@ -299,7 +301,6 @@ impl Document {
         let attributes = &self.node(at)?.attributes;
         attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
-
 
     pub(crate) fn boxed(&self, at: NodeIndex) -> Option<&Boxed> {
         self.node(at)?.boxed.as_ref()

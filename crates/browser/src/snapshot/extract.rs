@@ -12,8 +12,9 @@ use url::Url;
 
 use super::{
     capture::{Document, Kind, NodeIndex},
-    lines::Page,
-    meaning::{Meanings, tidy},
+    meaning::Meanings,
+    page::Page,
+    text::tidy,
 };
 use crate::error::{BrowserError, Result};
 
@@ -125,7 +126,9 @@ impl Reader<'_> {
             if self.document.kind(node) != Kind::Element || self.document.boxed(node).is_none() {
                 continue;
             }
-            if matches!(self.meanings.role(node), "table" | "grid") || self.document.tag(node) == "table" {
+            if matches!(self.meanings.role(node), "table" | "grid")
+                || self.document.tag(node) == "table"
+            {
                 take(self.table(node, &wanted));
             } else {
                 take(self.siblings(node, &wanted));
@@ -148,7 +151,8 @@ impl Reader<'_> {
 
     fn table(&self, table: NodeIndex, wanted: &[Wanted<'_>]) -> Vec<Value> {
         let is_row = |node: &NodeIndex| {
-            self.document.tag(*node) == "tr" || self.document.attribute(*node, "role") == Some("row")
+            self.document.tag(*node) == "tr"
+                || self.document.attribute(*node, "role") == Some("row")
         };
         let cells = |row: NodeIndex| -> Vec<NodeIndex> {
             let inside = self.document.descendants(row);
@@ -161,18 +165,21 @@ impl Reader<'_> {
             };
             inside.into_iter().filter(is_cell).collect()
         };
-        let rows: Vec<NodeIndex> = self.document.descendants(table).into_iter().filter(is_row).collect();
+        let rows: Vec<NodeIndex> =
+            self.document.descendants(table).into_iter().filter(is_row).collect();
         let Some((head, rest)) = rows.split_first() else { return Vec::new() };
         let heads: Vec<String> =
             cells(*head).iter().map(|cell| key(&self.meanings.text_inside(*cell))).collect();
         let columns: Vec<(usize, &Wanted<'_>)> = wanted
             .iter()
             .filter_map(|property| {
-                let at = heads.iter().position(|head| property.keys.contains(head)).or_else(|| {
-                    heads.iter().position(|head| {
-                        !head.is_empty() && property.keys.iter().any(|key| head.contains(key.as_str()))
-                    })
-                })?;
+                let at =
+                    heads.iter().position(|head| property.keys.contains(head)).or_else(|| {
+                        heads.iter().position(|head| {
+                            !head.is_empty()
+                                && property.keys.iter().any(|key| head.contains(key.as_str()))
+                        })
+                    })?;
                 Some((at, property))
             })
             .collect();
@@ -185,7 +192,8 @@ impl Reader<'_> {
                 let cells = cells(*row);
                 let mut fields = Map::new();
                 for (at, property) in &columns {
-                    let found = cells.get(*at).and_then(|cell| self.value_of(*cell, property.schema));
+                    let found =
+                        cells.get(*at).and_then(|cell| self.value_of(*cell, property.schema));
                     if let Some(found) = found {
                         fields.insert(property.name.to_owned(), found);
                     }
@@ -222,7 +230,9 @@ impl Reader<'_> {
             .filter_map(|item| {
                 let mut fields = Map::new();
                 for property in wanted {
-                    let found = self.part(item, property).and_then(|node| self.value_of(node, property.schema));
+                    let found = self
+                        .part(item, property)
+                        .and_then(|node| self.value_of(node, property.schema));
                     if let Some(found) = found {
                         fields.insert(property.name.to_owned(), found);
                     }
@@ -239,7 +249,9 @@ impl Reader<'_> {
         let elements = inside.iter().copied().filter(|node| document.kind(*node) == Kind::Element);
         let mut loose = None;
         for node in elements {
-            for name in ["itemprop", "data-field", "data-testid", "name", "id", "class", "aria-label"] {
+            for name in
+                ["itemprop", "data-field", "data-testid", "name", "id", "class", "aria-label"]
+            {
                 let Some(said) = document.attribute(node, name) else { continue };
                 for word in said.split_ascii_whitespace() {
                     let word = key(word);
@@ -247,7 +259,8 @@ impl Reader<'_> {
                         return Some(node);
                     }
                     let fits = property.keys.iter().any(|key| {
-                        key.len() > 2 && (word.ends_with(key.as_str()) || word.starts_with(key.as_str()))
+                        key.len() > 2
+                            && (word.ends_with(key.as_str()) || word.starts_with(key.as_str()))
                     });
                     if fits && loose.is_none() {
                         loose = Some(node);
@@ -284,7 +297,11 @@ impl Reader<'_> {
                 "dt" => {
                     let value = self.next_sibling(node).filter(|next| document.tag(*next) == "dd");
                     if let Some(value) = value {
-                        note(&self.meanings.text_inside(node), self.meanings.text_inside(value), value);
+                        note(
+                            &self.meanings.text_inside(node),
+                            self.meanings.text_inside(value),
+                            value,
+                        );
                     }
                 }
                 "th" | "td" => {
@@ -391,7 +408,10 @@ fn number(text: &str) -> Option<f64> {
     // The last sign with one or two digits after it, or a single point, divides whole from part.
     let split = run.rfind(['.', ',']).filter(|at| {
         let part = run.len() - at - 1;
-        part != 3 || (run.get(*at..=*at) == Some(".") && run.matches('.').count() == 1 && !run.contains(','))
+        part != 3
+            || (run.get(*at..=*at) == Some(".")
+                && run.matches('.').count() == 1
+                && !run.contains(','))
     });
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     let plain = match split {
@@ -411,7 +431,7 @@ mod tests {
             ("$1,234.50", Some(1234.5)),
             ("1.234,50 €", Some(1234.5)),
             ("12,345", Some(12345.0)),
-            ("3.141", Some(3.141)),
+            ("2.125", Some(2.125)),
             ("-7 °C", Some(-7.0)),
             ("4 of 5", Some(4.0)),
             ("none", None),

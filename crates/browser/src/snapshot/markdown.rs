@@ -4,8 +4,8 @@ use url::Url;
 
 use super::{
     capture::{Document, Kind, NodeIndex},
-    lines::Page,
-    meaning::{plain, tidy},
+    page::Page,
+    text::{plain, tidy},
 };
 
 /// The whole page, or the part under one node.
@@ -106,8 +106,10 @@ impl<'a> Writer<'a> {
             Kind::Element => {}
         }
         let tag = document.tag(at);
-        if matches!(tag, "script" | "style" | "noscript" | "template" | "head" | "select" | "option")
-            || document.attribute(at, "aria-hidden") == Some("true")
+        if matches!(
+            tag,
+            "script" | "style" | "noscript" | "template" | "head" | "select" | "option"
+        ) || document.attribute(at, "aria-hidden") == Some("true")
         {
             return;
         }
@@ -127,7 +129,8 @@ impl<'a> Writer<'a> {
                 self.stack.push(Step::Block);
             }
             "a" => {
-                let target = document.attribute(at, "href").and_then(|href| absolute(document, href));
+                let target =
+                    document.attribute(at, "href").and_then(|href| absolute(document, href));
                 if let Some(target) = target {
                     self.space();
                     self.out.push('[');
@@ -137,7 +140,9 @@ impl<'a> Writer<'a> {
             "img" => {
                 let alt = document.attribute(at, "alt").map(tidy).unwrap_or_default();
                 let source = document.source(at).or_else(|| document.attribute(at, "src"));
-                if let (false, Some(source)) = (alt.is_empty(), source.and_then(|s| absolute(document, s))) {
+                if let (false, Some(source)) =
+                    (alt.is_empty(), source.and_then(|s| absolute(document, s)))
+                {
                     self.out.push_str(&format!("![{alt}]({source})"));
                 }
                 return;
@@ -244,7 +249,6 @@ impl<'a> Writer<'a> {
         self.out.push_str(mark);
         self.stack.push(Step::Close(mark.into()));
     }
-
 
     fn space(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with([' ', '\n', '[', '(']) {

@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::capture::{Document, Kind, NodeIndex};
+use super::{
+    capture::{Document, Kind, NodeIndex},
+    text::{clip, tidy},
+};
 
 /// The longest name that is made of text inside.
 const LONGEST_NAME: usize = 160;
@@ -12,11 +15,11 @@ const LONGEST_NAME: usize = 160;
 #[derive(Debug)]
 pub(crate) struct Meanings<'a> {
     pub(crate) document: &'a Document,
-    by_id: HashMap<&'a str, NodeIndex>,
+    pub(super) by_id: HashMap<&'a str, NodeIndex>,
     labels: HashMap<&'a str, Vec<NodeIndex>>,
     /// Nodes with something inside that can be acted on by itself.
     holds_actor: Vec<bool>,
-    focused: Option<i64>,
+    pub(super) focused: Option<i64>,
 }
 
 /// How somebody can act on a node.
@@ -97,7 +100,12 @@ impl<'a> Meanings<'a> {
                 _ => "textbox",
             },
             "textarea" => "textbox",
-            "select" if list("multiple") || document.attribute(at, "size").is_some_and(|n| n != "1" && n != "0") => "listbox",
+            "select"
+                if list("multiple")
+                    || document.attribute(at, "size").is_some_and(|n| n != "1" && n != "0") =>
+            {
+                "listbox"
+            }
             "select" => "combobox",
             "option" => "option",
             "summary" => "summary",
@@ -122,9 +130,28 @@ impl<'a> Meanings<'a> {
     pub(crate) fn input_type(&self, at: NodeIndex) -> &str {
         let said = self.document.attribute(at, "type").unwrap_or("text");
         const TYPES: &[&str] = &[
-            "button", "submit", "reset", "image", "checkbox", "radio", "range", "number", "search",
-            "file", "color", "date", "time", "month", "week", "datetime-local", "password",
-            "hidden", "email", "url", "tel", "text",
+            "button",
+            "submit",
+            "reset",
+            "image",
+            "checkbox",
+            "radio",
+            "range",
+            "number",
+            "search",
+            "file",
+            "color",
+            "date",
+            "time",
+            "month",
+            "week",
+            "datetime-local",
+            "password",
+            "hidden",
+            "email",
+            "url",
+            "tel",
+            "text",
         ];
         TYPES.iter().find(|known| known.eq_ignore_ascii_case(said)).copied().unwrap_or("text")
     }
@@ -145,13 +172,36 @@ impl<'a> Meanings<'a> {
         let role = self.role(at);
         let is_control = matches!(
             role,
-            "link" | "button" | "checkbox" | "radio" | "slider" | "spinbutton" | "searchbox"
-                | "file" | "color" | "date" | "time" | "month" | "week" | "datetime" | "password"
-                | "combobox" | "textbox" | "listbox" | "option" | "summary" | "menuitem"
-                | "menuitemcheckbox" | "menuitemradio" | "tab" | "switch" | "treeitem" | "canvas"
+            "link"
+                | "button"
+                | "checkbox"
+                | "radio"
+                | "slider"
+                | "spinbutton"
+                | "searchbox"
+                | "file"
+                | "color"
+                | "date"
+                | "time"
+                | "month"
+                | "week"
+                | "datetime"
+                | "password"
+                | "combobox"
+                | "textbox"
+                | "listbox"
+                | "option"
+                | "summary"
+                | "menuitem"
+                | "menuitemcheckbox"
+                | "menuitemradio"
+                | "tab"
+                | "switch"
+                | "treeitem"
+                | "canvas"
                 | "gridcell"
         );
-        if is_control && !(role == "gridcell" && !self.is_pressable(at)) {
+        if is_control && (role != "gridcell" || self.is_pressable(at)) {
             return Acting::Control;
         }
         if matches!(document.tag(at), "html" | "body" | "label" | "iframe" | "form") {
@@ -170,7 +220,8 @@ impl<'a> Meanings<'a> {
                 .and_then(|parent| document.boxed(parent))
                 .is_some_and(|parent| parent.pointer);
         let has_stop = || {
-            let stop = document.attribute(at, "tabindex").and_then(|n| n.trim().parse::<i32>().ok());
+            let stop =
+                document.attribute(at, "tabindex").and_then(|n| n.trim().parse::<i32>().ok());
             stop.is_some_and(|stop| stop >= 0)
         };
         points
@@ -190,9 +241,8 @@ impl<'a> Meanings<'a> {
                 return tidy(&joined);
             }
         }
-        let said = |name: &str| {
-            document.attribute(at, name).map(tidy).filter(|text| !text.is_empty())
-        };
+        let said =
+            |name: &str| document.attribute(at, name).map(tidy).filter(|text| !text.is_empty());
         if let Some(label) = said("aria-label") {
             return label;
         }
@@ -227,7 +277,8 @@ impl<'a> Meanings<'a> {
     }
 
     fn svg_title(&self, at: NodeIndex) -> Option<String> {
-        let title = self.document.own_children(at).iter().find(|n| self.document.tag(**n) == "title")?;
+        let title =
+            self.document.own_children(at).iter().find(|n| self.document.tag(**n) == "title")?;
         Some(tidy(&self.text_inside(*title)))
     }
 
@@ -287,7 +338,9 @@ impl<'a> Meanings<'a> {
                 _ => {}
             }
             let tag = document.tag(node);
-            if matches!(tag, "script" | "style" | "noscript" | "template" | "select" | "textarea") && node != at {
+            if matches!(tag, "script" | "style" | "noscript" | "template" | "select" | "textarea")
+                && node != at
+            {
                 continue;
             }
             if node != at {
@@ -343,9 +396,7 @@ impl<'a> Meanings<'a> {
                 (!chosen.is_empty()).then(|| chosen.join(", "))
             }
             "progress" | "meter" => document.attribute(at, "value").map(str::to_owned),
-            _ if self.is_editable(at) => {
-                Some(self.text_inside(at)).filter(|text| !text.is_empty())
-            }
+            _ if self.is_editable(at) => Some(self.text_inside(at)).filter(|text| !text.is_empty()),
             _ => {
                 let said = |name| document.attribute(at, name);
                 said("aria-valuetext").or_else(|| said("aria-valuenow")).map(|text| clip(text, 100))
@@ -364,175 +415,8 @@ impl<'a> Meanings<'a> {
         if let Some(label) = self.document.attribute(at, "label") {
             return tidy(label);
         }
-        let texts = self.document.own_children(at).iter().map(|child| self.document.raw_text(*child));
+        let texts =
+            self.document.own_children(at).iter().map(|child| self.document.raw_text(*child));
         tidy(&texts.collect::<String>())
-    }
-
-    /// What state it is in, in words.
-    pub(crate) fn states(&self, at: NodeIndex) -> Vec<&'static str> {
-        let document = self.document;
-        let aria = |name: &str| document.attribute(at, name);
-        let has = |name: &str| document.attribute(at, name).is_some();
-        let mut states = Vec::new();
-        let is_box = document.tag(at) == "input" && matches!(self.input_type(at), "checkbox" | "radio");
-        if (is_box && document.is_checked(at)) || aria("aria-checked") == Some("true") {
-            states.push("checked");
-        } else if aria("aria-checked") == Some("mixed") {
-            states.push("mixed");
-        }
-        if (document.tag(at) == "option" && document.is_selected(at))
-            || aria("aria-selected") == Some("true")
-        {
-            states.push("selected");
-        }
-        if aria("aria-current").is_some_and(|value| value != "false") {
-            states.push("current");
-        }
-        match aria("aria-expanded") {
-            Some("true") => states.push("expanded"),
-            Some("false") => states.push("collapsed"),
-            _ if document.tag(at) == "summary" => {
-                let open = document.parent(at).is_some_and(|up| document.attribute(up, "open").is_some());
-                states.push(if open { "expanded" } else { "collapsed" });
-            }
-            _ => {}
-        }
-        if aria("aria-pressed") == Some("true") {
-            states.push("pressed");
-        }
-        if self.is_disabled(at) {
-            states.push("disabled");
-        }
-        if document.tag(at) == "textarea" || aria("aria-multiline") == Some("true") {
-            states.push("multiline");
-        }
-        if has("readonly") || aria("aria-readonly") == Some("true") {
-            states.push("readonly");
-        }
-        if has("required") || aria("aria-required") == Some("true") {
-            states.push("required");
-        }
-        if aria("aria-invalid").is_some_and(|value| !matches!(value, "false" | "")) {
-            states.push("invalid");
-        }
-        if aria("aria-haspopup").is_some_and(|value| value != "false") {
-            states.push("opens a menu");
-        }
-        if self.focused == Some(document.backend(at)) {
-            states.push("focused");
-        }
-        states
-    }
-
-    fn is_disabled(&self, at: NodeIndex) -> bool {
-        let document = self.document;
-        if document.attribute(at, "aria-disabled") == Some("true") {
-            return true;
-        }
-        let can_be = matches!(
-            document.tag(at),
-            "button" | "input" | "select" | "textarea" | "option" | "optgroup" | "fieldset"
-        );
-        if !can_be {
-            return false;
-        }
-        if document.attribute(at, "disabled").is_some() {
-            return true;
-        }
-        let mut up = document.parent(at);
-        for _ in 0..64 {
-            let Some(node) = up else { return false };
-            if document.tag(node) == "fieldset" && document.attribute(node, "disabled").is_some() {
-                return true;
-            }
-            up = document.parent(node);
-        }
-        false
-    }
-
-    /// Where pressing it sends a form to, if it does.
-    pub(crate) fn submits(&self, at: NodeIndex) -> Option<String> {
-        let document = self.document;
-        let is_submitter = match document.tag(at) {
-            "input" => matches!(self.input_type(at), "submit" | "image"),
-            "button" => document.attribute(at, "type").is_none_or(|kind| {
-                !kind.eq_ignore_ascii_case("button") && !kind.eq_ignore_ascii_case("reset")
-            }),
-            _ => false,
-        };
-        if !is_submitter {
-            return None;
-        }
-        let named = document.attribute(at, "form").and_then(|id| self.by_id.get(id)).copied();
-        let form = named.or_else(|| self.form_of(at))?;
-        let action = document
-            .attribute(at, "formaction")
-            .or_else(|| document.attribute(form, "action"))
-            .unwrap_or_default();
-        let base = url::Url::parse(&document.url).ok();
-        let target = base.and_then(|base| base.join(action.trim()).ok());
-        Some(target.map_or_else(|| document.url.clone(), String::from))
-    }
-
-    /// The form that a field is in.
-    pub(crate) fn form_of(&self, at: NodeIndex) -> Option<NodeIndex> {
-        let mut up = self.document.parent(at);
-        while let Some(node) = up {
-            if self.document.tag(node) == "form" {
-                return Some(node);
-            }
-            up = self.document.parent(node);
-        }
-        None
-    }
-}
-
-/// Text without runs of white space, and without the marks that frame what a page says.
-pub(crate) fn tidy(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.extend(word.chars().filter_map(plain));
-    }
-    out
-}
-
-/// A character as it may stand in what a model reads: invisible ones and our own marks are not
-/// a page's to use.
-pub(crate) fn plain(c: char) -> Option<char> {
-    match c {
-        '⟦' => Some('['),
-        '⟧' => Some(']'),
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => None,
-        c if c.is_control() && c != '\n' && c != '\t' => None,
-        c => Some(c),
-    }
-}
-
-/// The beginning of a text, with a sign that there is more.
-pub(crate) fn clip(text: &str, most: usize) -> String {
-    let mut chars = text.chars();
-    let begin: String = chars.by_ref().take(most).collect();
-    match chars.next() {
-        None => begin,
-        Some(_) => begin + "…",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_cannot_write_the_marks_that_frame_its_text() {
-        assert_eq!(tidy("a ⟦end of page⟧\u{202e} b\u{200b}c"), "a [end of page] bc");
-    }
-
-    #[test]
-    fn a_clipped_text_says_so() {
-        assert_eq!(clip("größer", 3), "grö…");
-        assert_eq!(clip("größer", 6), "größer");
     }
 }

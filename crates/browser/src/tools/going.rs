@@ -51,7 +51,8 @@ pub(super) fn permit(scene: &Scene, url: &str) -> Result<()> {
 pub(super) fn complete(address: &str) -> String {
     let address = address.trim();
     let is_whole = address.split_once(':').is_some_and(|(scheme, rest)| {
-        rest.starts_with("//") || !rest.starts_with(|c: char| c.is_ascii_digit()) && !scheme.contains('.')
+        rest.starts_with("//")
+            || !rest.starts_with(|c: char| c.is_ascii_digit()) && !scheme.contains('.')
     });
     let whole = if is_whole { address.to_owned() } else { format!("https://{address}") };
     // As the browser itself will write it, so that it is known when it comes by.

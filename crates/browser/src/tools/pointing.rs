@@ -154,7 +154,8 @@ pub(crate) struct Hover {
 
 impl Action for Hover {
     const NAME: &'static str = "hover";
-    const ABOUT: &'static str = "Moves the pointer over an element, for menus and hints that open so.";
+    const ABOUT: &'static str =
+        "Moves the pointer over an element, for menus and hints that open so.";
     const EFFECT: Effect = Effect::Idempotent;
 
     fn risk(&self, browser: &Browser, desk: Option<&Desk>) -> Risk {
@@ -261,7 +262,7 @@ impl Action for Scroll {
             let Some(target) = target else {
                 return Err(BrowserError::cannot("say which way, or what to bring into view"));
             };
-            let bring = scene.desk.into_view(&target);
+            let bring = scene.desk.bring_into_view(&target);
             return scene.act(bring, |()| format!("{} is in view", told(&target))).await;
         };
         let far = self.views.unwrap_or(0.9).clamp(0.01, 100.0);
@@ -278,7 +279,8 @@ impl Action for Scroll {
             .act(scroll, |scrolled| {
                 let what = if scrolled.page { "the page" } else { "the part" };
                 let end = scrolled.at + scrolled.seen;
-                let place = format!("{:.0}–{end:.0} of {:.0} px in view", scrolled.at, scrolled.whole);
+                let place =
+                    format!("{:.0}–{end:.0} of {:.0} px in view", scrolled.at, scrolled.whole);
                 match scrolled.moved {
                     true => format!("scrolled {what}: {place}"),
                     false => format!("{what} does not scroll further that way: {place}"),

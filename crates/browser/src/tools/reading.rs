@@ -11,8 +11,8 @@ use crate::{
     error::{BrowserError, Result},
     snapshot::{
         Addresses, extract,
-        lines::{Line, Piece},
         markdown::markdown,
+        page::{Line, Piece, Place},
         refs::Reference,
         render::write_found,
     },
@@ -71,8 +71,7 @@ impl Action for Find {
     const EFFECT: Effect = Effect::Pure;
 
     async fn run(self, scene: Scene) -> Result<Said> {
-        let words: Vec<String> =
-            self.query.split_whitespace().map(str::to_lowercase).collect();
+        let words: Vec<String> = self.query.split_whitespace().map(str::to_lowercase).collect();
         if words.is_empty() {
             return Err(BrowserError::cannot("say what to find"));
         }
@@ -103,7 +102,9 @@ impl Action for GrepElements {
             .case_insensitive(true)
             .size_limit(1 << 20)
             .build()
-            .map_err(|error| BrowserError::cannot(format!("the pattern cannot be read: {error}")))?;
+            .map_err(|error| {
+                BrowserError::cannot(format!("the pattern cannot be read: {error}"))
+            })?;
         let limit = self.limit.unwrap_or(USUAL_RESULTS).min(MOST_RESULTS);
         search(&scene, limit, |line| pattern.is_match(&plain_text(line)).then_some(1)).await
     }
@@ -127,7 +128,7 @@ async fn search(
     let mut text = String::new();
     for (_, line) in found.iter().take(limit) {
         let place = match line.place {
-            crate::snapshot::lines::Place::InView => String::new(),
+            Place::InView => String::new(),
             other => format!(" ({})", other.words()),
         };
         text.push_str(&format!("{}{place}\n", write_found(line, &mut numbers)));
@@ -212,7 +213,10 @@ impl Action for ReadMarkdown {
         let mut text: String = whole.chars().skip(self.offset).take(limit).collect();
         let end = self.offset + text.chars().count();
         if end < total {
-            text.push_str(&format!("\n-- {} of {total} characters; offset {end} reads on", end - self.offset));
+            text.push_str(&format!(
+                "\n-- {} of {total} characters; offset {end} reads on",
+                end - self.offset
+            ));
         }
         Ok(seen.frame_text(&text).into())
     }

@@ -44,7 +44,12 @@ pub(super) fn of_going(browser: &Browser, desk: Option<&Desk>, address: &str) ->
 }
 
 /// The risk of doing something to an element.
-pub(super) fn of_element(browser: &Browser, desk: Option<&Desk>, reference: &str, deed: Deed) -> Risk {
+pub(super) fn of_element(
+    browser: &Browser,
+    desk: Option<&Desk>,
+    reference: &str,
+    deed: Deed,
+) -> Risk {
     // What points nowhere fails when it runs, and says why.
     let Some(target) = target(desk, reference) else { return Risk::Harmless };
     let Some(desk) = desk else { return Risk::Harmless };

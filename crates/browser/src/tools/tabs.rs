@@ -68,7 +68,9 @@ impl Action for TabNew {
             None => Ok(format!("opened the tab {tab}").into()),
             Some(url) => {
                 let told = going::shown(&url);
-                scene.act(scene.desk.navigate(&url), |_| format!("opened {told} in the tab {tab}")).await
+                scene
+                    .act(scene.desk.navigate(&url), |_| format!("opened {told} in the tab {tab}"))
+                    .await
             }
         }
     }
@@ -92,7 +94,10 @@ impl Action for TabSwitch {
         let params = json!({"targetId": target});
         scene.desk.connection.run(None, "Target.activateTarget", params).await?;
         let ready = std::time::Duration::from_secs(10);
-        scene.desk.until(ready, |state| state.tab(id).is_none_or(|tab| tab.ready).then_some(())).await;
+        scene
+            .desk
+            .until(ready, |state| state.tab(id).is_none_or(|tab| tab.ready).then_some(()))
+            .await;
         let told = list(&scene);
         scene.act(async { Ok(()) }, |()| told).await
     }

@@ -57,7 +57,9 @@ impl Action for WaitFor {
                     )));
                 }
                 // A page on its way is looked at again.
-                Err(error) if !error.is_page_gone() || Instant::now() >= deadline => return Err(error),
+                Err(error) if !error.is_page_gone() || Instant::now() >= deadline => {
+                    return Err(error);
+                }
                 _ => {}
             }
             tokio::time::sleep(LOOK_EVERY).await;

@@ -150,7 +150,8 @@ pub(crate) struct Select {
 
 impl Action for Select {
     const NAME: &'static str = "select";
-    const ABOUT: &'static str = "Chooses options of a list (an HTML select). Other lists are clicked.";
+    const ABOUT: &'static str =
+        "Chooses options of a list (an HTML select). Other lists are clicked.";
     const EFFECT: Effect = Effect::SideEffect;
 
     fn risk(&self, browser: &Browser, desk: Option<&Desk>) -> Risk {

@@ -48,22 +48,34 @@ async fn a_form_is_read_filled_and_sent() {
         f2:e12 link \"Imprint\"";
     assert_eq!(shown, expected);
 
-    hand.call("fill", json!({"ref": reference(&page, "textbox \"Name\""), "text": "Ada Lovelace"})).await;
+    hand.call("fill", json!({"ref": reference(&page, "textbox \"Name\""), "text": "Ada Lovelace"}))
+        .await;
     hand.call("select", json!({"ref": reference(&page, "combobox"), "options": ["blue"]})).await;
     hand.call("check", json!({"ref": reference(&page, "checkbox")})).await;
     hand.call("check", json!({"ref": reference(&page, "radio \"Large\"")})).await;
     hand.call("fill", json!({"ref": reference(&page, "date"), "text": "2026-11-15"})).await;
-    hand.call("fill", json!({"ref": reference(&page, "textbox \"Note\""), "text": "two\nlines"})).await;
+    hand.call("fill", json!({"ref": reference(&page, "textbox \"Note\""), "text": "two\nlines"}))
+        .await;
     hand.call("fill", json!({"ref": reference(&page, "Rich text"), "text": "new"})).await;
     let disabled = hand.try_call("click", json!({"ref": reference(&page, "Not yet")})).await;
     assert!(disabled.unwrap_err().contains("is disabled"));
     let wrong = json!({"ref": reference(&page, "combobox"), "options": ["pink"]});
     let error = hand.try_call("select", wrong).await.unwrap_err();
-    assert!(error.contains("there is no option \"pink\"; there are \"red\", \"green\", \"blue\""), "{error}");
+    assert!(
+        error.contains("there is no option \"pink\"; there are \"red\", \"green\", \"blue\""),
+        "{error}"
+    );
 
     let page = hand.snapshot().await;
-    for holds in ["\"Name\" = \"Ada Lovelace\"", "= \"blue\"", "gift\" (checked)", "Large\" (checked)",
-        "= \"2026-11-15\"", "= \"two\\nlines\"", "\"Rich text\" = \"new\" (focused)"] {
+    for holds in [
+        "\"Name\" = \"Ada Lovelace\"",
+        "= \"blue\"",
+        "gift\" (checked)",
+        "Large\" (checked)",
+        "= \"2026-11-15\"",
+        "= \"two\\nlines\"",
+        "\"Rich text\" = \"new\" (focused)",
+    ] {
         assert!(page.contains(holds), "{holds} in\n{page}");
     }
     let send = reference(&page, "button \"Send\"");
@@ -112,7 +124,9 @@ async fn frames_of_both_kinds_and_shadow_trees_of_both_kinds_are_seen_and_acted_
         hand.call("fill", json!({"ref": field, "text": "words"})).await;
     }
     let page_after = hand.snapshot().await;
-    let pressed = page_after.lines().filter(|line| line.contains("\"Pressed\"") && line.contains("got words"));
+    let pressed = page_after
+        .lines()
+        .filter(|line| line.contains("\"Pressed\"") && line.contains("got words"));
     assert_eq!(pressed.count(), 2, "{page_after}");
     for mode in ["open", "closed"] {
         let field = reference(&page, &format!("textbox \"Field {mode}\""));
@@ -190,7 +204,8 @@ async fn files_go_up_and_come_down_inside_the_workspace() {
             break;
         }
     }
-    let outside = json!({"ref": reference(&hand.snapshot().await, "file"), "paths": ["../../etc/passwd"]});
+    let outside =
+        json!({"ref": reference(&hand.snapshot().await, "file"), "paths": ["../../etc/passwd"]});
     assert!(hand.try_call("upload", outside).await.unwrap_err().contains(".."));
     hand.call("save_pdf", json!({"path": "page.pdf"})).await;
     assert!(std::fs::read(folder.path().join("page.pdf")).unwrap().starts_with(b"%PDF"));
@@ -218,7 +233,8 @@ async fn new_tabs_are_told_of_and_can_be_worked_in() {
     assert!(page.contains("The second page"), "{page}");
     let elsewhere = hand.call("tab_switch", json!({"tab": "t1"})).await;
     assert!(elsewhere.contains("t1 (current)"));
-    let error = hand.try_call("click", json!({"ref": reference(&page, "Close me")})).await.unwrap_err();
+    let error =
+        hand.try_call("click", json!({"ref": reference(&page, "Close me")})).await.unwrap_err();
     assert!(error.contains("is in another tab; switch to t2"), "{error}");
     hand.call("tab_close", json!({"tab": "t2"})).await;
     hand.call("tab_new", json!({"url": server.url("/two")})).await;
@@ -323,7 +339,8 @@ async fn a_page_that_never_rests_does_not_hold_anybody_up() {
         setInterval(() => { n.style.left = Math.random() + 'px'; }, 5);
         </script>"#;
     let server = Server::with(&[("/", page), ("/beat", "x")]).await;
-    let hand = Hand::new(BrowserConfig { settle: Duration::from_secs(1), ..config(&server.sites()) });
+    let hand =
+        Hand::new(BrowserConfig { settle: Duration::from_secs(1), ..config(&server.sites()) });
     let page = hand.open(&server.url("/")).await;
     let began = Instant::now();
     let said = hand.click(&reference(&page, "Press")).await;

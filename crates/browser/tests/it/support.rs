@@ -33,7 +33,6 @@ pub fn has_browser() -> bool {
 
 /// Somebody who calls tools.
 pub struct Hand {
-    pub browser: Browser,
     pub tools: Toolbox,
     pub session: SessionId,
 }
@@ -65,7 +64,7 @@ impl Hand {
         }
         let browser = Browser::new(config);
         let tools = browser.tools().into_iter().fold(Toolbox::new(), Toolbox::with_shared);
-        Self { browser, tools, session }
+        Self { tools, session }
     }
 
     /// One that may go to a server's pages.
@@ -252,7 +251,10 @@ impl Server {
                     }
                     let (status, (kind, more, content)) = match answer {
                         Some(found) => ("200 OK", found),
-                        None => ("404 Not Found", ("text/plain".into(), String::new(), b"nothing".to_vec())),
+                        None => (
+                            "404 Not Found",
+                            ("text/plain".into(), String::new(), b"nothing".to_vec()),
+                        ),
                     };
                     let status = if more.starts_with("Location") { "302 Found" } else { status };
                     let head = format!(
@@ -271,11 +273,6 @@ impl Server {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
-    }
-
-    /// The same server under another name, which is another origin.
-    pub fn other_url(&self, path: &str) -> String {
-        format!("http://localhost:{}{path}", self.address.port())
     }
 
     pub fn sites(&self) -> Vec<String> {

@@ -70,7 +70,9 @@ async fn script(hand: &Hand, script: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_episode_earns_the_whole_reward() {
     let Some(folder) = std::env::var_os("DUOLOGUE_MINIWOB").map(PathBuf::from) else {
-        eprintln!("SKIPPED: the pages of MiniWoB++ are not here; `cargo xtask miniwob` installs them");
+        eprintln!(
+            "SKIPPED: the pages of MiniWoB++ are not here; `cargo xtask miniwob` installs them"
+        );
         return;
     };
     if !has_browser() {
@@ -109,8 +111,9 @@ async fn every_episode_earns_the_whole_reward() {
             );
             script(&hand, &begin).await;
             while script(&hand, "WOB_TASK_READY").await != "true" {}
-            let utterance: String = serde_json::from_str(&script(&hand, "core.getUtterance()").await)
-                .unwrap_or_default();
+            let utterance: String =
+                serde_json::from_str(&script(&hand, "core.getUtterance()").await)
+                    .unwrap_or_default();
             let played = policies::play(&hand, task, &utterance).await;
             let mut done = String::new();
             for _ in 0..40 {

@@ -89,7 +89,8 @@ pub async fn play(hand: &Hand, task: &str, utterance: &str) -> Played {
             let text = text.captures(&player.page).ok_or("no text to copy")?[1].to_owned();
             let fields = Regex::new(r#"(f\d+:e\d+) textbox( = "[^"]*")?( \(multiline)?"#).unwrap();
             let mut fields = fields.captures_iter(&player.page);
-            let field = fields.find(|field| field.get(3).is_none()).ok_or("no field")?[1].to_owned();
+            let field =
+                fields.find(|field| field.get(3).is_none()).ok_or("no field")?[1].to_owned();
             player.fill(&field, &text).await?;
             player.click("button \"Submit\"").await
         }
@@ -116,7 +117,8 @@ pub async fn play(hand: &Hand, task: &str, utterance: &str) -> Played {
             player.click("button \"Submit\"").await
         }
         "text-transform" => {
-            let mut lines = player.page.lines().skip_while(|line| !line.contains("Type the text below"));
+            let mut lines =
+                player.page.lines().skip_while(|line| !line.contains("Type the text below"));
             let word = lines.nth(1).ok_or("no word")?.to_owned();
             player.enter(&word).await
         }
@@ -130,8 +132,10 @@ pub async fn play(hand: &Hand, task: &str, utterance: &str) -> Played {
         "enter-time" => {
             let clock = Regex::new(r"Enter (\d+):(\d+)\s*([AP])M").unwrap();
             let found = clock.captures(player.utterance).ok_or("no time")?;
-            let hour = found[1].parse::<u32>().unwrap() % 12 + if &found[3] == "P" { 12 } else { 0 };
-            let field = player.page.lines().find_map(|line| find(line, " time")).ok_or("no field")?;
+            let hour =
+                found[1].parse::<u32>().unwrap() % 12 + if &found[3] == "P" { 12 } else { 0 };
+            let field =
+                player.page.lines().find_map(|line| find(line, " time")).ok_or("no field")?;
             player.fill(&field, &format!("{hour:02}:{}", &found[2])).await?;
             player.click("button \"Submit\"").await
         }

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::{Driver, Progress, ask::elapsed_ms};
 use crate::{
     CallId, CallState, Content, Effect, Event, Execution, HookChange, Inquiry, InquiryKind, Part,
-    Phase, PreTool, Situation, StoreError, Tool, ToolCall, ToolContext, ToolError, ToolResult, ToolStatus,
-    Verdict, session::Results,
+    Phase, PreTool, Situation, StoreError, Tool, ToolCall, ToolContext, ToolError, ToolResult,
+    ToolStatus, Verdict, session::Results,
 };
 
 /// How many calls run at the same time.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    Agent, Answer, Authors, CUT_NOTE, CallId, ChildrenMemory, Delivery, Entry, Event, Grant, Inquiry, InquiryKind,
-    Message, MessageId, RunId, RunState, Step, behavior::Machine,
+    Agent, Answer, Authors, CUT_NOTE, CallId, ChildrenMemory, Delivery, Entry, Event, Grant,
+    Inquiry, InquiryKind, Message, MessageId, RunId, RunState, Step, behavior::Machine,
 };
 
 /// What a journal adds up to: every run with its state and its behaviour at work.

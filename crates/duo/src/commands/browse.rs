@@ -84,7 +84,8 @@ impl Hands<'_> {
             if read == 0 {
                 return Ok(exit);
             }
-            let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+            let (word, rest) =
+                line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
             match word {
                 "" => {}
                 "quit" | "exit" => return Ok(exit),

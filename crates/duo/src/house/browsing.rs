@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use duologue_behaviors::{Planned, PlannedConfig};
-use duologue_browser::{
-    Browser, BrowserConfig, Launch, Pictures, Scripts, Sites, Source, Window,
-};
+use duologue_browser::{Browser, BrowserConfig, Launch, Pictures, Scripts, Sites, Source, Window};
 use duologue_core::{AgentBuilder, Toolbox};
 use duologue_tools::Workspace;
 
@@ -22,7 +20,15 @@ pub(super) const SYSTEM: &str = "You work in a web browser for a person. Look at
      as done. Say in the summary what you found or did, and where.";
 
 /// Tools of the house that it has besides the browser's.
-const BESIDES: &[&str] = &["read_file", "write_file", "list_files", "calculator", "current_time", "ask_human", "read_result"];
+const BESIDES: &[&str] = &[
+    "read_file",
+    "write_file",
+    "list_files",
+    "calculator",
+    "current_time",
+    "ask_human",
+    "read_result",
+];
 
 impl House {
     /// A browser, started when it is first needed.
