@@ -8,6 +8,7 @@ use clap::Subcommand;
 use crate::{
     house,
     process::{cargo, run as run_program},
+    setup,
 };
 
 /// Measure how fast and how small we are
@@ -68,6 +69,20 @@ enum Bench {
         #[arg(last = true)]
         options: Vec<String>,
     },
+    /// Our browser tools beside Playwright's, in the same Chromium
+    ///
+    /// Both look at the same pages and act on them, in turns: the table shows medians of how long a
+    /// snapshot, a click and a fill take, and how many tokens a snapshot of the same information is.
+    /// A snapshot of 20,000 nodes must be there within 300 ms. Installs playwright-core (npm) into
+    /// `target/tools/playwright`, and Chromium where it is missing.
+    ///
+    /// Further options go after `--`: `cargo xtask bench browser -- --rounds 10`
+    #[command(verbatim_doc_comment)]
+    Browser {
+        /// Options of the benchmark itself
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
     /// What judging a recorded τ² simulation costs
     ///
     /// Reads every file of results in `TAU2_RESULTS_DIR` and judges its simulations, with the data in
@@ -99,6 +114,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Bench::Tau2 { options } => {
             let mut command = cargo(["run", "--release", "--package", "bench-tau2", "--"]);
             command.args(options);
+            run_program(command)
+        }
+        Bench::Browser { options } => {
+            let browser = setup::browser()?;
+            let playwright = setup::playwright()?;
+            let mut command = cargo(["run", "--release", "--package", "bench-browser", "--"]);
+            command.env("CHROME_PATH", browser).arg("--playwright").arg(playwright).args(options);
             run_program(command)
         }
         Bench::Local { options } => {

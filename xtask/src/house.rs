@@ -29,5 +29,14 @@ pub(crate) const A2A_TOOLS: &str = "DUOLOGUE_A2A_TOOLS";
 /// Tells tests where others' MCP servers and client are.
 pub(crate) const MCP_TOOLS: &str = "DUOLOGUE_MCP_TOOLS";
 
+/// The name of the variable that tells the tests that there is a browser, and where.
+pub(crate) const BROWSER: &str = "DUOLOGUE_BROWSER";
+
+/// The name of the variable that tells the tests where the pages of MiniWoB++ are.
+pub(crate) const MINIWOB: &str = "DUOLOGUE_MINIWOB";
+
+/// The name of the variable that tells how many episodes of each task are played.
+pub(crate) const MINIWOB_SEEDS: &str = "DUOLOGUE_MINIWOB_SEEDS";
+
 /// The name of the variable that tells the tests which local model to run.
 pub(crate) const TEST_MODEL: &str = "DUOLOGUE_TEST_MODEL";

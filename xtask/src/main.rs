@@ -1,6 +1,7 @@
 //! The project's own chores, as `cargo xtask`.
 //!
-//! One file per chore: [`setup`], [`mod@test`], [`ci`], [`licences`], [`mod@bench`], [`kill`]. They start
+//! One file per chore: [`setup`], [`mod@test`], [`ci`], [`licences`], [`mod@bench`], [`kill`],
+//! [`miniwob`]. They start
 //! other programs through [`process`], which ends them when this one is interrupted.
 
 #![allow(
@@ -14,6 +15,7 @@ mod ci;
 mod house;
 mod kill;
 mod licences;
+mod miniwob;
 mod process;
 mod setup;
 mod test;
@@ -42,6 +44,7 @@ enum Chore {
     Licences(licences::Args),
     Bench(bench::Args),
     Kill(kill::Args),
+    Miniwob(miniwob::Args),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Chore::Licences(args) => licences::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Kill(args) => kill::run(&args),
+        Chore::Miniwob(args) => miniwob::run(&args),
     });
     let Err(error) = done else {
         return ExitCode::SUCCESS;

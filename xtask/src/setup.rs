@@ -14,6 +14,7 @@ use crate::{
     process::{answers, cargo, output_of, run as run_program},
 };
 
+mod browser;
 mod sdks;
 
 /// Install what the tests need besides Rust
@@ -26,9 +27,11 @@ mod sdks;
 ///            JavaScript, pinned in `crates/a2a/tests/foreign`
 ///   mcp      MCP servers and a client that nobody here wrote, pinned in
 ///            `crates/mcp/tests/foreign`
+///   miniwob  the pages of MiniWoB++, a benchmark for browser agents; a PyPI package
 ///
 /// It needs Node.js 20.15 or newer with npm, and Python 3.10 or newer with venv. Where they are
-/// missing and you are root on a system with apt-get, they are installed.
+/// missing and you are root on a system with apt-get, they are installed. So is Chromium, which the
+/// tests of `duologue-browser` drive.
 ///
 /// And into the cache of models, where it stays:
 ///
@@ -50,6 +53,10 @@ pub(crate) struct Tools {
     pub(crate) sdks: Option<PathBuf>,
     /// The folder of others' MCP servers and client.
     pub(crate) mcp: Option<PathBuf>,
+    /// The browser.
+    pub(crate) browser: Option<PathBuf>,
+    /// The folder of MiniWoB++'s pages.
+    pub(crate) miniwob: Option<PathBuf>,
     /// The local model that is here to be run: a name or a file.
     pub(crate) model: Option<String>,
     /// What could not be had, and what to do about it.
@@ -77,6 +84,12 @@ pub(crate) fn run(_: &Args) -> Result<()> {
     }
     if let Some(mcp) = &tools.mcp {
         println!("mcp      {}", mcp.display());
+    }
+    if let Some(browser) = &tools.browser {
+        println!("browser  {}", browser.display());
+    }
+    if let Some(miniwob) = &tools.miniwob {
+        println!("miniwob  {}", miniwob.display());
     }
     if let Some(model) = &tools.model {
         println!("model    {model}");
@@ -123,6 +136,14 @@ pub(crate) fn install(model: &str) -> Result<Tools> {
         Ok(folder) => tools.mcp = Some(folder),
         Err(error) => tools.gaps.push(format!("mcp: {error:#}")),
     }
+    match browser::chromium() {
+        Ok(browser) => tools.browser = Some(browser),
+        Err(error) => tools.gaps.push(format!("browser: {error:#}")),
+    }
+    match browser::miniwob(&folder.join("miniwob")) {
+        Ok(pages) => tools.miniwob = Some(pages),
+        Err(error) => tools.gaps.push(format!("miniwob: {error:#}")),
+    }
     if model != NO_MODEL {
         match local_model(model) {
             Ok(()) => tools.model = Some(model.to_owned()),
@@ -132,7 +153,23 @@ pub(crate) fn install(model: &str) -> Result<Tools> {
     Ok(tools)
 }
 
-/// See to it that a local model is in its cache.
+/// Where a browser is; installed if it can be.
+pub(crate) fn browser() -> Result<PathBuf> {
+    browser::chromium()
+}
+
+/// The folder of MiniWoB++'s pages; installed if it can be.
+pub(crate) fn miniwob() -> Result<PathBuf> {
+    browser::miniwob(&house::target().join("tools/miniwob"))
+}
+
+/// The folder with playwright-core in it; installed if it can be.
+pub(crate) fn playwright() -> Result<PathBuf> {
+    node()?;
+    browser::playwright(&house::target().join("tools/playwright"))
+}
+
+/// See that a local model is in its cache.
 fn local_model(name: &str) -> Result<()> {
     if Path::new(name).is_file() {
         return Ok(());

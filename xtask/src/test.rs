@@ -84,6 +84,12 @@ fn with_tools<const N: usize>(args: [&str; N], tools: &setup::Tools) -> Command 
     if let Some(mcp) = &tools.mcp {
         command.env(house::MCP_TOOLS, mcp);
     }
+    if let Some(browser) = &tools.browser {
+        command.env(house::BROWSER, browser);
+    }
+    if let Some(miniwob) = &tools.miniwob {
+        command.env(house::MINIWOB, miniwob);
+    }
     if let Some(model) = &tools.model {
         command.env(house::TEST_MODEL, model);
     }

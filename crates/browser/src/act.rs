@@ -72,14 +72,25 @@ const AIM: &str = "async function(checked) {
   const middle = r => ({
     x: (Math.max(r.left, 0) + Math.min(r.right, innerWidth)) / 2,
     y: (Math.max(r.top, 0) + Math.min(r.bottom, innerHeight)) / 2});
-  const look = () => {
-    const p = middle(r);
-    const root = el.getRootNode();
-    let hit = (root.elementFromPoint ? root : document).elementFromPoint(p.x, p.y) || document.elementFromPoint(p.x, p.y);
+  const root = el.getRootNode();
+  const at = p => {
+    const hit = (root.elementFromPoint ? root : document).elementFromPoint(p.x, p.y) || document.elementFromPoint(p.x, p.y);
     if (!hit) return {p, ok: false};
     const label = hit.closest && hit.closest('label');
     const ok = inside(hit, el) || (label && (label.control === el || inside(el, label))) || (inside(el, hit) && hit.tagName !== 'BODY' && hit.tagName !== 'HTML' && getComputedStyle(el).pointerEvents === 'none');
     return {p, hit, ok};
+  };
+  const look = () => {
+    const first = at(middle(r));
+    if (first.ok) return first;
+    // Where the middle is covered, another part of it may still be open.
+    for (const u of [0.5, 0.15, 0.85, 0.05, 0.95]) for (const v of [0.5, 0.15, 0.85, 0.05, 0.95]) {
+      const p = {x: r.left + r.width * u, y: r.top + r.height * v};
+      if (p.x < 0 || p.y < 0 || p.x >= innerWidth || p.y >= innerHeight) continue;
+      const other = at(p);
+      if (other.ok) return other;
+    }
+    return first;
   };
   let seen = outside(r) ? {ok: false} : look();
   if (!seen.ok) {

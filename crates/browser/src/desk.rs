@@ -31,6 +31,7 @@ mod events;
 mod guard;
 mod settle;
 mod state;
+mod targets;
 
 /// How long a new tab may take to be ready.
 const READY: Duration = Duration::from_secs(20);

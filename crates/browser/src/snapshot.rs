@@ -14,12 +14,13 @@ use url::Url;
 
 use self::{
     capture::capture,
-    lines::{Line, Page, Piece, lines},
+    lines::lines,
+    page::{Line, Page, Piece},
     render::{Numbers, render},
 };
 pub(crate) use self::{
-    meaning::{clip, tidy},
     render::Addresses,
+    text::{clip, tidy},
 };
 use crate::{
     cdp::CdpSession,
@@ -33,8 +34,11 @@ pub(crate) mod extract;
 pub(crate) mod lines;
 pub(crate) mod markdown;
 pub(crate) mod meaning;
+pub(crate) mod page;
 pub(crate) mod refs;
 pub(crate) mod render;
+mod states;
+pub(crate) mod text;
 
 /// How many tokens a snapshot takes unless asked otherwise.
 pub(crate) const USUAL_TOKENS: usize = 6_000;

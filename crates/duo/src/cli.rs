@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) model: Option<String>,
 
     /// The agent: one of the configuration's, or a behaviour (`generic`, `react`, `planned`,
-    /// `dual`).
+    /// `dual`, `browser`).
     #[arg(long, short, global = true, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
@@ -157,6 +157,9 @@ pub(crate) enum Command {
     #[cfg(feature = "mcp")]
     #[command(subcommand)]
     Mcp(crate::commands::mcp::Mcp),
+    /// Open a page in a browser and try the browser's tools by hand.
+    #[cfg(feature = "browser")]
+    Browse(Browse),
     /// Measure agents on τ²-bench: run, judge, score, compare.
     #[command(subcommand)]
     Bench(crate::commands::bench::Bench),
@@ -418,6 +421,18 @@ pub(crate) enum ModelsCommand {
     /// Tell where local models are kept, and which are here.
     #[command(after_help = "Example:\n  duo models where")]
     Where,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    duo browse https://example.com\n  \
+    printf 'find query=more\\n' | duo browse https://example.com\n\n\
+    Inside, `tools` lists the tools and `help` tells how to call them. Whoever types a call has \
+    said yes to it; addresses of this machine and of the local network must be named by \
+    --set 'browser.allow=[\"127.0.0.1:8080\"]'.")]
+pub(crate) struct Browse {
+    /// The address to open.
+    pub(crate) url: Option<String>,
 }
 
 #[derive(Args, Debug)]

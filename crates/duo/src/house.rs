@@ -1,5 +1,7 @@
 //! The house: puts a configuration, a journal, models, tools and agents together.
 
+#[cfg(feature = "browser")]
+mod browsing;
 mod cast;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
@@ -70,7 +72,7 @@ impl House {
     /// Read the configuration and make ready.
     pub(crate) fn open(flags: &cli::Shared) -> Result<Self, Failure> {
         let vocabulary = Vocabulary {
-            tools: duologue_tools::names().iter().map(ToString::to_string).collect(),
+            tools: tool_names(),
             models: MODEL_WORDS.iter().map(ToString::to_string).collect(),
             providers: known_providers()?,
             ..Vocabulary::default()
@@ -260,13 +262,18 @@ impl House {
         let tools = &self.config().tools;
         let workspace = Workspace::open(workspace).map_err(Failure::usage)?;
         let of_servers = self.server_tools(named);
-        let is_builtin = |name: &&String| !of_servers.iter().any(|tool| tool.spec().name == **name);
+        let (browsing, named): (Vec<String>, _) = match named {
+            None => (Vec::new(), None),
+            Some(names) => {
+                let others = names.iter().filter(|name| !is_servers(name)).cloned();
+                let (browsing, others) = others.partition(|name| is_browsing(name));
+                (browsing, Some(others))
+            }
+        };
+        let named: Option<Vec<String>> = named;
         let config = BuiltinConfig {
-            enabled: match named {
-                Some(names) => {
-                    let builtin = names.iter().filter(is_builtin).filter(|name| !is_servers(name));
-                    Enabled::Only(builtin.cloned().collect())
-                }
+            enabled: match &named {
+                Some(names) => Enabled::Only(names.clone()),
                 None => Enabled::Usual,
             },
             shell: ShellConfig {
@@ -289,6 +296,13 @@ impl House {
                 list.push(builtin_named(name, &config).map_err(Failure::usage)?);
             }
         }
+        #[cfg(feature = "browser")]
+        if !browsing.is_empty() {
+            let all = self.browser(&config.workspace)?.tools().into_iter();
+            list.extend(all.filter(|tool| browsing.contains(&tool.spec().name)));
+        }
+        #[cfg(not(feature = "browser"))]
+        drop(browsing);
         Ok(list.into_iter().chain(of_servers).fold(Toolbox::new(), Toolbox::with_shared))
     }
 
@@ -381,6 +395,25 @@ pub(crate) const NO_MODEL: &str = "there is no model to ask. Three ways to get o
   2. a server of your own (Ollama, vLLM, llama.cpp, LM Studio): duo --model ollama/qwen3
   3. no model at all: duo --model demo answers from a script, with real tools
 `duo models` shows what can be reached.";
+
+/// Every tool that an agent's section can name.
+fn tool_names() -> Vec<String> {
+    let names = duologue_tools::names().iter();
+    #[cfg(feature = "browser")]
+    let names = names.chain(duologue_browser::NAMES);
+    names.map(ToString::to_string).collect()
+}
+
+/// Whether a tool is one of the browser's.
+fn is_browsing(name: &str) -> bool {
+    #[cfg(feature = "browser")]
+    return duologue_browser::NAMES.contains(&name);
+    #[cfg(not(feature = "browser"))]
+    {
+        let _ = name;
+        false
+    }
+}
 
 /// The providers that need no section.
 fn known_providers() -> Result<Vec<String>, Failure> {

@@ -74,6 +74,8 @@ async fn run(mut cli: Cli) -> Done {
         Command::Lessons(args) => commands::lessons::lessons(&house, args).await,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => commands::mcp::mcp(&house, args).await,
+        #[cfg(feature = "browser")]
+        Command::Browse(args) => commands::browse::browse(&house, args).await,
         Command::Bench(args) => commands::bench::bench(&house, args, benched).await,
     }
 }

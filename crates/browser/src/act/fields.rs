@@ -205,7 +205,7 @@ impl Desk {
         self.call_on(&element, SCROLL, &[by.0.into(), by.1.into(), end.into()]).await
     }
 
-    pub(crate) async fn into_view(&self, target: &Target) -> Result<()> {
+    pub(crate) async fn bring_into_view(&self, target: &Target) -> Result<()> {
         let element = self.element(target).await?;
         self.call_on::<Value>(&element, INTO_VIEW, &[]).await.map(|_| ())
     }

@@ -12,8 +12,9 @@ use url::Url;
 
 use super::{
     capture::{Document, Kind, NodeIndex},
-    lines::Page,
-    meaning::{Meanings, tidy},
+    meaning::Meanings,
+    page::Page,
+    text::tidy,
 };
 use crate::error::{BrowserError, Result};
 
@@ -430,7 +431,7 @@ mod tests {
             ("$1,234.50", Some(1234.5)),
             ("1.234,50 €", Some(1234.5)),
             ("12,345", Some(12345.0)),
-            ("3.141", Some(3.141)),
+            ("2.125", Some(2.125)),
             ("-7 °C", Some(-7.0)),
             ("4 of 5", Some(4.0)),
             ("none", None),

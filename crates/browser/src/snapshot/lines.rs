@@ -1,80 +1,16 @@
 //! A page as lines: what is read and what can be acted on, in reading order.
 
-use std::collections::HashMap;
-
 use super::{
     capture::{Bounds, Document, Kind, NodeIndex},
-    meaning::{Acting, Meanings, clip, plain, tidy},
+    meaning::{Acting, Meanings},
+    page::{Item, Line, Page, Piece, Place},
+    text::{clip, plain, tidy},
 };
 
 /// The largest row of a table that is put on one line.
 const ROW_NODES: usize = 80;
 /// How many options of a list are shown.
 const SHOWN_OPTIONS: usize = 25;
-
-/// All documents of a page, with how frames hang together.
-#[derive(Debug, Default)]
-pub(crate) struct Page {
-    pub(crate) documents: Vec<Document>,
-    /// The documents inside frames: by the document and the node of the frame's element.
-    pub(crate) inside: HashMap<(usize, i64), usize>,
-    /// Width and height of what is seen.
-    pub(crate) view: (f64, f64),
-    /// The node that has the keyboard, by its document.
-    pub(crate) focused: HashMap<usize, i64>,
-}
-
-/// One line.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Line {
-    pub(crate) mark: &'static str,
-    pub(crate) pieces: Vec<Piece>,
-    pub(crate) place: Place,
-}
-
-/// A part of a line.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Piece {
-    /// Something to read, and the element that it is in.
-    Text { text: String, slot: usize, node: i64 },
-    /// Something to act on.
-    Item(Item),
-}
-
-/// Something that can be acted on.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Item {
-    pub(crate) slot: usize,
-    pub(crate) node: i64,
-    pub(crate) role: String,
-    pub(crate) name: String,
-    pub(crate) value: Option<String>,
-    pub(crate) states: Vec<&'static str>,
-    pub(crate) options: Vec<String>,
-    pub(crate) href: Option<String>,
-    /// Where pressing it sends a form to.
-    pub(crate) submits: Option<String>,
-}
-
-/// Where something is, seen from what is on the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
-    InView,
-    Above,
-    Below,
-    Beside,
-}
-
-impl Place {
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::InView => "in view",
-            Self::Above => "above the view",
-            Self::Below => "below the view",
-            Self::Beside => "beside the view",
-        }
-    }
-}
 
 /// The lines of a page, or of the part of it under one node.
 pub(crate) fn lines(page: &Page, under: Option<(usize, i64)>) -> Vec<Line> {

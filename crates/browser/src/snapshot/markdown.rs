@@ -4,8 +4,8 @@ use url::Url;
 
 use super::{
     capture::{Document, Kind, NodeIndex},
-    lines::Page,
-    meaning::{plain, tidy},
+    page::Page,
+    text::{plain, tidy},
 };
 
 /// The whole page, or the part under one node.

@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::capture::{Document, Kind, NodeIndex};
+use super::{
+    capture::{Document, Kind, NodeIndex},
+    text::{clip, tidy},
+};
 
 /// The longest name that is made of text inside.
 const LONGEST_NAME: usize = 160;
@@ -12,11 +15,11 @@ const LONGEST_NAME: usize = 160;
 #[derive(Debug)]
 pub(crate) struct Meanings<'a> {
     pub(crate) document: &'a Document,
-    by_id: HashMap<&'a str, NodeIndex>,
+    pub(super) by_id: HashMap<&'a str, NodeIndex>,
     labels: HashMap<&'a str, Vec<NodeIndex>>,
     /// Nodes with something inside that can be acted on by itself.
     holds_actor: Vec<bool>,
-    focused: Option<i64>,
+    pub(super) focused: Option<i64>,
 }
 
 /// How somebody can act on a node.
@@ -198,7 +201,7 @@ impl<'a> Meanings<'a> {
                 | "canvas"
                 | "gridcell"
         );
-        if is_control && !(role == "gridcell" && !self.is_pressable(at)) {
+        if is_control && (role != "gridcell" || self.is_pressable(at)) {
             return Acting::Control;
         }
         if matches!(document.tag(at), "html" | "body" | "label" | "iframe" | "form") {
@@ -415,180 +418,5 @@ impl<'a> Meanings<'a> {
         let texts =
             self.document.own_children(at).iter().map(|child| self.document.raw_text(*child));
         tidy(&texts.collect::<String>())
-    }
-
-    /// What state it is in, in words.
-    pub(crate) fn states(&self, at: NodeIndex) -> Vec<&'static str> {
-        let document = self.document;
-        let aria = |name: &str| document.attribute(at, name);
-        let has = |name: &str| document.attribute(at, name).is_some();
-        let mut states = Vec::new();
-        let is_box =
-            document.tag(at) == "input" && matches!(self.input_type(at), "checkbox" | "radio");
-        if (is_box && document.is_checked(at)) || aria("aria-checked") == Some("true") {
-            states.push("checked");
-        } else if aria("aria-checked") == Some("mixed") {
-            states.push("mixed");
-        }
-        if (document.tag(at) == "option" && document.is_selected(at))
-            || aria("aria-selected") == Some("true")
-        {
-            states.push("selected");
-        }
-        if aria("aria-current").is_some_and(|value| value != "false") {
-            states.push("current");
-        }
-        match aria("aria-expanded") {
-            Some("true") => states.push("expanded"),
-            Some("false") => states.push("collapsed"),
-            _ if document.tag(at) == "summary" => {
-                let open =
-                    document.parent(at).is_some_and(|up| document.attribute(up, "open").is_some());
-                states.push(if open { "expanded" } else { "collapsed" });
-            }
-            _ => {}
-        }
-        if aria("aria-pressed") == Some("true") {
-            states.push("pressed");
-        }
-        if self.is_disabled(at) {
-            states.push("disabled");
-        }
-        if document.tag(at) == "textarea" || aria("aria-multiline") == Some("true") {
-            states.push("multiline");
-        }
-        if has("readonly") || aria("aria-readonly") == Some("true") {
-            states.push("readonly");
-        }
-        if has("required") || aria("aria-required") == Some("true") {
-            states.push("required");
-        }
-        if aria("aria-invalid").is_some_and(|value| !matches!(value, "false" | "")) {
-            states.push("invalid");
-        }
-        if aria("aria-haspopup").is_some_and(|value| value != "false") {
-            states.push("opens a menu");
-        }
-        if self.focused == Some(document.backend(at)) {
-            states.push("focused");
-        }
-        states
-    }
-
-    fn is_disabled(&self, at: NodeIndex) -> bool {
-        let document = self.document;
-        if document.attribute(at, "aria-disabled") == Some("true") {
-            return true;
-        }
-        let can_be = matches!(
-            document.tag(at),
-            "button" | "input" | "select" | "textarea" | "option" | "optgroup" | "fieldset"
-        );
-        if !can_be {
-            return false;
-        }
-        if document.attribute(at, "disabled").is_some() {
-            return true;
-        }
-        let mut up = document.parent(at);
-        for _ in 0..64 {
-            let Some(node) = up else { return false };
-            if document.tag(node) == "fieldset" && document.attribute(node, "disabled").is_some() {
-                return true;
-            }
-            up = document.parent(node);
-        }
-        false
-    }
-
-    /// Where pressing it sends a form to, if it does.
-    pub(crate) fn submits(&self, at: NodeIndex) -> Option<String> {
-        let document = self.document;
-        let is_submitter = match document.tag(at) {
-            "input" => matches!(self.input_type(at), "submit" | "image"),
-            "button" => document.attribute(at, "type").is_none_or(|kind| {
-                !kind.eq_ignore_ascii_case("button") && !kind.eq_ignore_ascii_case("reset")
-            }),
-            _ => false,
-        };
-        if !is_submitter {
-            return None;
-        }
-        let named = document.attribute(at, "form").and_then(|id| self.by_id.get(id)).copied();
-        let form = named.or_else(|| self.form_of(at))?;
-        let action = document
-            .attribute(at, "formaction")
-            .or_else(|| document.attribute(form, "action"))
-            .unwrap_or_default();
-        let base = url::Url::parse(&document.url).ok();
-        let target = base.and_then(|base| base.join(action.trim()).ok());
-        Some(target.map_or_else(|| document.url.clone(), String::from))
-    }
-
-    /// The form that a field is in.
-    pub(crate) fn form_of(&self, at: NodeIndex) -> Option<NodeIndex> {
-        let mut up = self.document.parent(at);
-        while let Some(node) = up {
-            if self.document.tag(node) == "form" {
-                return Some(node);
-            }
-            up = self.document.parent(node);
-        }
-        None
-    }
-}
-
-/// Text without runs of white space, and without the marks that frame what a page says.
-pub(crate) fn tidy(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.extend(word.chars().filter_map(plain));
-    }
-    out
-}
-
-/// A character as it may stand in what a model reads: invisible ones and our own marks are not
-/// a page's to use.
-pub(crate) fn plain(c: char) -> Option<char> {
-    match c {
-        '⟦' => Some('['),
-        '⟧' => Some(']'),
-        '\u{200b}'..='\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{2064}'
-        | '\u{2066}'..='\u{2069}'
-        | '\u{feff}'
-        | '\u{e0000}'..='\u{e007f}' => None,
-        c if c.is_control() && c != '\n' && c != '\t' => None,
-        c => Some(c),
-    }
-}
-
-/// The beginning of a text, with a sign that there is more.
-pub(crate) fn clip(text: &str, most: usize) -> String {
-    let mut chars = text.chars();
-    let begin: String = chars.by_ref().take(most).collect();
-    match chars.next() {
-        None => begin,
-        Some(_) => begin + "…",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_cannot_write_the_marks_that_frame_its_text() {
-        assert_eq!(tidy("a ⟦end of page⟧\u{202e} b\u{200b}c"), "a [end of page] bc");
-    }
-
-    #[test]
-    fn a_clipped_text_says_so() {
-        assert_eq!(clip("größer", 3), "grö…");
-        assert_eq!(clip("größer", 6), "größer");
     }
 }

@@ -6,7 +6,7 @@
 
 use std::{collections::HashMap, fmt, str::FromStr};
 
-use super::lines::Item;
+use super::page::Item;
 use crate::error::{BrowserError, Result};
 
 /// A reference as it is written.

@@ -1,9 +1,9 @@
 //! Lines as text for a model, within a budget of tokens.
 
 use super::{
-    lines::{Item, Line, Piece, Place},
-    meaning::clip,
+    page::{Item, Line, Piece, Place},
     refs::{Reference, Refs},
+    text::clip,
 };
 
 /// The longest text between two things to act on.

@@ -286,7 +286,7 @@ impl Action for DownloadFile {
             .until(BEGINS, |state| {
                 let from = if fresh { known } else { 0 };
                 let waiting = state.downloads.iter().enumerate().skip(from);
-                waiting.filter(|(_, download)| !download.taken).map(|(at, _)| at).last()
+                waiting.filter(|(_, download)| !download.taken).map(|(at, _)| at).next_back()
             })
             .await;
         let Some(at) = begun else {

@@ -262,7 +262,7 @@ impl Action for Scroll {
             let Some(target) = target else {
                 return Err(BrowserError::cannot("say which way, or what to bring into view"));
             };
-            let bring = scene.desk.into_view(&target);
+            let bring = scene.desk.bring_into_view(&target);
             return scene.act(bring, |()| format!("{} is in view", told(&target))).await;
         };
         let far = self.views.unwrap_or(0.9).clamp(0.01, 100.0);

@@ -11,8 +11,8 @@ use crate::{
     error::{BrowserError, Result},
     snapshot::{
         Addresses, extract,
-        lines::{Line, Piece},
         markdown::markdown,
+        page::{Line, Piece, Place},
         refs::Reference,
         render::write_found,
     },
@@ -128,7 +128,7 @@ async fn search(
     let mut text = String::new();
     for (_, line) in found.iter().take(limit) {
         let place = match line.place {
-            crate::snapshot::lines::Place::InView => String::new(),
+            Place::InView => String::new(),
             other => format!(" ({})", other.words()),
         };
         text.push_str(&format!("{}{place}\n", write_found(line, &mut numbers)));

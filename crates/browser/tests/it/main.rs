@@ -10,5 +10,6 @@
     unreachable_pub
 )]
 
+mod injection;
 mod pages;
 mod support;

@@ -33,7 +33,6 @@ pub fn has_browser() -> bool {
 
 /// Somebody who calls tools.
 pub struct Hand {
-    pub browser: Browser,
     pub tools: Toolbox,
     pub session: SessionId,
 }
@@ -65,7 +64,7 @@ impl Hand {
         }
         let browser = Browser::new(config);
         let tools = browser.tools().into_iter().fold(Toolbox::new(), Toolbox::with_shared);
-        Self { browser, tools, session }
+        Self { tools, session }
     }
 
     /// One that may go to a server's pages.
@@ -275,11 +274,6 @@ impl Server {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
-    }
-
-    /// The same server under another name, which is another origin.
-    pub fn other_url(&self, path: &str) -> String {
-        format!("http://localhost:{}{path}", self.address.port())
     }
 
     pub fn sites(&self) -> Vec<String> {

@@ -1,6 +1,8 @@
 //! The commands, one file each.
 
 pub(crate) mod bench;
+#[cfg(feature = "browser")]
+pub(crate) mod browse;
 pub(crate) mod config;
 pub(crate) mod lessons;
 #[cfg(feature = "mcp")]

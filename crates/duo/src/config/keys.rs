@@ -9,6 +9,10 @@ use serde::Deserialize;
 
 use super::schema::{Kind, Setting, Word, choice, section};
 
+mod browser;
+
+pub(crate) use browser::Browser;
+
 section! {
     /// Keys at the top of the file, before the first `[section]`.
     Config {
@@ -35,6 +39,8 @@ section! {
         limits: Limits = Limits::default(),
         /// Tools.
         tools: Tools = Tools::default(),
+        /// The browser.
+        browser: Browser = Browser::default(),
         /// Agents that plan.
         planned: Planned = Planned::default(),
         /// Agents of two.

@@ -19,6 +19,7 @@ pub(crate) fn fill_in(tree: &mut Table, sources: &Sources, problems: &mut Vec<Pr
         (None, "journal", Some("sqlite"), "journal.db"),
         (Some("repl"), "history", None, "history.txt"),
         (Some("planned"), "lessons_file", None, "lessons.jsonl"),
+        (Some("browser"), "state", None, "browser"),
     ] {
         let table = match section {
             Some(section) => tree.tables.entry(section.into()).or_default(),

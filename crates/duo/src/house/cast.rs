@@ -214,6 +214,15 @@ impl<'a> Cast<'a> {
         let builder = match section.behavior.as_str() {
             "dual" => return self.dual(role),
             "planned" => self.planned(role, tools()?)?,
+            #[cfg(feature = "browser")]
+            "browser" => self.house.browsing(
+                role.name,
+                self.plan_keys(role).to_behavior(section.max_steps),
+                &self.plan.workspace,
+                section.tools.as_deref(),
+            )?,
+            #[cfg(not(feature = "browser"))]
+            "browser" => return Err(Failure::usage("this duo was built without the browser")),
             "react" => {
                 let max_iterations = steps(ReAct::default().max_iterations);
                 Agent::builder(role.name, ReAct { max_iterations }).tools(tools()?)
@@ -224,8 +233,12 @@ impl<'a> Cast<'a> {
             }
         };
         let system = self.house.loaded.system_of(role.name)?;
+        #[cfg(feature = "browser")]
+        let usual = if section.behavior == "browser" { super::browsing::SYSTEM } else { SYSTEM };
+        #[cfg(not(feature = "browser"))]
+        let usual = SYSTEM;
         let builder = builder
-            .system(system.unwrap_or_else(|| SYSTEM.to_owned()))
+            .system(system.unwrap_or_else(|| usual.to_owned()))
             .budget(section.budget.to_core());
         self.furnish(builder, role)
     }
@@ -246,15 +259,20 @@ impl<'a> Cast<'a> {
         })
     }
 
-    fn planned(&self, role: Role<'a>, tools: Toolbox) -> Result<AgentBuilder, Failure> {
+    /// How an agent plans: what its section says, and what was asked for.
+    fn plan_keys(&self, role: Role<'a>) -> keys::Planned {
         let how = &self.plan.how;
         let said = &role.section.planned;
-        let planned = keys::Planned {
+        keys::Planned {
             strategy: how.strategy.unwrap_or(said.strategy),
             plan_every: how.plan_every.unwrap_or(said.plan_every),
             validate_every: how.validate_every.unwrap_or(said.validate_every),
             ..said.clone()
-        };
+        }
+    }
+
+    fn planned(&self, role: Role<'a>, tools: Toolbox) -> Result<AgentBuilder, Failure> {
+        let planned = self.plan_keys(role);
         let config = planned.to_behavior(role.section.max_steps);
         if !planned.lessons {
             return Ok(Planned::builder(role.name, config, tools));

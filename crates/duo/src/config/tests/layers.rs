@@ -23,7 +23,11 @@ fn nothing_configured_gives_the_defaults_at_their_places() {
             history: Some(format!("{HOME}/.local/share/duologue/history.txt").into()),
         },
         planned: learning_at_home(),
-        agents: ["generic", "react", "planned", "dual"]
+        browser: super::super::keys::Browser {
+            state: Some(format!("{HOME}/.local/share/duologue/browser").into()),
+            ..Default::default()
+        },
+        agents: ["generic", "react", "planned", "dual", "browser"]
             .map(|name| {
                 let planned = learning_at_home();
                 let agent = Agent { behavior: name.into(), planned, ..Agent::default() };
