@@ -82,7 +82,7 @@ const AIM: &str = "async function(checked) {
   };
   const look = () => {
     const first = at(middle(r));
-    if (first.ok) return first;
+    if (first.ok || !checked) return first;
     // Where the middle is covered, another part of it may still be open.
     for (const u of [0.5, 0.15, 0.85, 0.05, 0.95]) for (const v of [0.5, 0.15, 0.85, 0.05, 0.95]) {
       const p = {x: r.left + r.width * u, y: r.top + r.height * v};

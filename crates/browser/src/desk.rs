@@ -424,7 +424,15 @@ async fn websocket_of(address: &str) -> Result<String> {
         );
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
-        stream.take(1 << 20).read_to_end(&mut answer).await?;
+        let mut chunk = [0; 4096];
+        // The browser keeps the line open, so its answer ends where the object does.
+        while answer.len() < 1 << 20 && !is_whole(&answer) {
+            let read = stream.read(&mut chunk).await?;
+            if read == 0 {
+                break;
+            }
+            answer.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        }
         std::io::Result::Ok(String::from_utf8_lossy(&answer).into_owned())
     };
     let answer = tokio::time::timeout(Duration::from_secs(10), ask)
@@ -438,6 +446,13 @@ async fn websocket_of(address: &str) -> Result<String> {
         body.get(begin..end).and_then(|json| serde_json::from_str(json).ok());
     let found = found.as_ref().and_then(|value| value.get("webSocketDebuggerUrl")?.as_str());
     found.map(str::to_owned).ok_or_else(|| wrong("it is no browser with DevTools".into()))
+}
+
+/// Whether an answer has its head and an object behind it.
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let body = text.split_once("\r\n\r\n").map(|(_, body)| body.trim());
+    body.is_some_and(|body| body.starts_with('{') && body.ends_with('}'))
 }
 
 /// When a request began, for those that never end.

@@ -163,7 +163,7 @@ impl Sites {
     }
 
     /// What an address is, as far as it tells by itself. What a name stands for is looked at when
-    /// the browser asks for it ([`Self::permit`]).
+    /// the browser asks for it.
     pub fn judge(&self, address: &str) -> Standing {
         let Ok(url) = Url::parse(address) else {
             return Standing::Refused(format!(

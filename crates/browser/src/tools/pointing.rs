@@ -209,7 +209,7 @@ impl Action for Drag {
                 Some(onto) => Some(scene.desk.aim(onto, Care::Anyhow).await?.1),
                 None => None,
             };
-            let (_, from) = scene.desk.aim(&what, Care::Anyhow).await?;
+            let (_, from) = scene.desk.aim(&what, Care::Checked).await?;
             let to = match (to, &onto) {
                 // Bringing the one into view may have moved the other.
                 (Some(_), Some(onto)) => scene.desk.aim(onto, Care::Anyhow).await?.1,

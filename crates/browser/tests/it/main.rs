@@ -13,3 +13,4 @@
 mod injection;
 mod pages;
 mod support;
+mod walls;

@@ -33,6 +33,7 @@ pub fn has_browser() -> bool {
 
 /// Somebody who calls tools.
 pub struct Hand {
+    browser: Browser,
     pub tools: Toolbox,
     pub session: SessionId,
 }
@@ -64,7 +65,7 @@ impl Hand {
         }
         let browser = Browser::new(config);
         let tools = browser.tools().into_iter().fold(Toolbox::new(), Toolbox::with_shared);
-        Self { tools, session }
+        Self { browser, tools, session }
     }
 
     /// One that may go to a server's pages.
@@ -89,6 +90,11 @@ impl Hand {
             String::from_utf8_lossy(&line).contains(&mine).then_some(name)
         })
         .collect()
+    }
+
+    /// End its browser.
+    pub async fn close(&self) {
+        self.browser.close(&self.session).await;
     }
 
     pub fn tool(&self, name: &str) -> &Arc<dyn Tool> {
