@@ -8,7 +8,7 @@ use a2a::{
 };
 use duologue_core::Agent;
 
-use crate::{Access, service::PIECES, v03};
+use crate::{Access, service::PIECES, task::delegation::DELEGATION, v03};
 
 /// Where a server is reached.
 pub(crate) struct Reached<'a> {
@@ -16,6 +16,28 @@ pub(crate) struct Reached<'a> {
     pub(crate) url: &'a str,
     /// Host and port of gRPC.
     pub(crate) grpc: Option<&'a str>,
+}
+
+/// The extension by which a card says what the agent is called in directories.
+pub(crate) const IDENTITY: &str = "urn:duologue:agent";
+
+/// The id that a card declares.
+pub(crate) fn id_in(card: &AgentCard) -> Option<String> {
+    let all = card.capabilities.extensions.iter().flatten();
+    let own = all.into_iter().find(|extension| extension.uri == IDENTITY)?;
+    let id = own.params.as_ref()?.get("id")?.as_str()?;
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// Declare an id.
+pub(crate) fn declare_id(card: &mut AgentCard, id: &str) {
+    let params = HashMap::from([("id".to_owned(), id.into())]);
+    card.capabilities.extensions.get_or_insert_default().push(AgentExtension {
+        uri: IDENTITY.to_owned(),
+        description: Some("What the agent is called in directories".to_owned()),
+        required: None,
+        params: Some(params),
+    });
 }
 
 /// The card of an agent, its skills from its tools.
@@ -49,12 +71,10 @@ pub(crate) fn card_of(
         capabilities: AgentCapabilities {
             streaming: Some(true),
             push_notifications: Some(push),
-            extensions: Some(vec![AgentExtension {
-                uri: PIECES.to_owned(),
-                description: Some("Pieces of an answer while it is written".to_owned()),
-                required: None,
-                params: None,
-            }]),
+            extensions: Some(vec![
+                extension(PIECES, "Pieces of an answer while it is written"),
+                extension(DELEGATION, "Budgets and ways of requests that are passed on"),
+            ]),
             extended_agent_card: Some(false),
         },
         default_input_modes: vec!["text/plain".to_owned(), "application/json".to_owned()],
@@ -66,6 +86,15 @@ pub(crate) fn card_of(
         security_schemes: (!schemes.is_empty()).then(|| schemes.into_iter().collect()),
         security_requirements: (!requirements.is_empty()).then_some(requirements),
         signatures: None,
+    }
+}
+
+fn extension(uri: &str, description: &str) -> AgentExtension {
+    AgentExtension {
+        uri: uri.to_owned(),
+        description: Some(description.to_owned()),
+        required: None,
+        params: None,
     }
 }
 

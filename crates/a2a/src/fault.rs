@@ -58,6 +58,10 @@ pub(crate) fn of_session(error: &SessionError) -> A2AError {
     match error {
         SessionError::Store(error) => of_store(error),
         SessionError::Busy => A2AError::internal("The task is busy; try again"),
+        SessionError::NotUnderWay => A2AError::internal("The task changes too fast; try again"),
+        SessionError::Suspended => {
+            A2AError::internal("The server is stopping; the task goes on when it is back")
+        }
         other => {
             tracing::error!(error = %other, "a session failed");
             A2AError::internal("The agent could not take this up")

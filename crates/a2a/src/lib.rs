@@ -11,6 +11,8 @@
 //!   off the journal, and nothing else is kept.
 //! - [`Remote`] is another agent, in 1.0 or 0.3; [`Remote::agent`] makes it one of ours.
 //! - [`kept_tasks`] are the tasks of a store, for those who look into it without a server.
+//! - [`BidirectionalAgent`] is both at once, with a router that decides who does what is asked.
+//! - [`Directory`] is who else there is: known agents, how they are, and those they know.
 //! - [`Access`] says who may call; everybody sees only their own tasks.
 //! - [`CardKey`] signs cards; [`verify_card`] checks them against pinned keys.
 //! - [`PushSettings`] says how clients are notified, [`Limits`] how much is done at once.
@@ -19,8 +21,10 @@
 //! routers are ours.
 
 mod access;
+mod bidirectional;
 mod card;
 mod client;
+mod directory;
 mod fault;
 mod push;
 mod server;
@@ -32,7 +36,12 @@ mod wire;
 
 pub use a2a;
 pub use access::{Access, AccessError, Caller};
+pub use bidirectional::{
+    BidirectionalAgent, BidirectionalBuilder, EXPOSED_BY_DEFAULT, RouterSettings, TOOL_NAMES,
+    ToolSetupError,
+};
 pub use client::{Credentials, Remote, RemoteError};
+pub use directory::{Directory, DirectoryError, Health, KnownAgent, Refreshed, Refreshing, Skill};
 pub use push::PushSettings;
 pub use server::{ServeError, Server, Serving};
 pub use service::Limits;

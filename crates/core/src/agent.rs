@@ -5,8 +5,11 @@ use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration}
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{
-    Behavior, Budget, Hooks, Memory, Model, Options, Policy, Profile, Toolbox, behavior::Pattern,
+    Behavior, Budget, Hooks, Memory, Model, Options, Policy, Profile, RunId, SessionId, Toolbox,
+    behavior::Pattern,
 };
 
 /// An agent: who talks. What is said is a [`Session`](crate::Session).
@@ -30,8 +33,9 @@ pub(crate) struct Parts {
     pub(crate) hooks: Hooks,
     pub(crate) retry: Retry,
     pub(crate) max_send_backs: u32,
-    pub(crate) functions: BTreeMap<String, Function>,
+    pub(crate) functions: BTreeMap<String, Called>,
     pub(crate) children: BTreeMap<String, Agent>,
+    pub(crate) children_from: Option<Kindergarten>,
     pub(crate) children_memory: ChildrenMemory,
 }
 
@@ -48,6 +52,31 @@ pub enum ChildrenMemory {
 /// A user-supplied function that a behaviour can have called.
 pub type Function =
     Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync + 'static>;
+
+/// What a function that a behaviour has called knows besides its input.
+#[derive(Clone, Debug)]
+pub struct FunctionContext {
+    /// The session that it is called in.
+    pub session: SessionId,
+    /// The run that called it.
+    pub run: RunId,
+    /// Cancelled when the turn is. A function whose future is dropped while this is not cancelled
+    /// was only suspended: it is called again when the session is taken up.
+    pub cancel: CancellationToken,
+    /// What the run may still use, by its own budget and those above it.
+    pub left: Budget,
+}
+
+/// A function as the driver calls it.
+pub(crate) type Called = Arc<
+    dyn Fn(Value, FunctionContext) -> BoxFuture<'static, Result<Value, String>>
+        + Send
+        + Sync
+        + 'static,
+>;
+
+/// Makes children by what their parent calls them.
+type Kindergarten = Arc<dyn Fn(&str) -> Option<Agent> + Send + Sync + 'static>;
 
 /// How often and how patiently a model that fails for the moment is asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +136,7 @@ impl Agent {
                 max_send_backs: 3,
                 functions: BTreeMap::new(),
                 children: BTreeMap::new(),
+                children_from: None,
                 children_memory: ChildrenMemory::default(),
             },
             system: String::new(),
@@ -158,6 +188,13 @@ impl Agent {
         &self.0.children
     }
 
+    /// An agent that it runs, by what it calls it: one that it was given, or one that is made when
+    /// it is needed.
+    pub fn child(&self, key: &str) -> Option<Agent> {
+        let given = self.0.children.get(key).cloned();
+        given.or_else(|| self.0.children_from.as_ref().and_then(|make| make(key)))
+    }
+
     /// The same agent with another model and other tools, and without hooks: what a replay needs.
     #[must_use]
     pub fn recast(&self, model: Arc<dyn Model>, tools: Toolbox) -> Self {
@@ -178,6 +215,7 @@ impl Agent {
             max_send_backs: parts.max_send_backs,
             functions: parts.functions.clone(),
             children: parts.children.clone(),
+            children_from: parts.children_from.clone(),
             children_memory: parts.children_memory,
         }))
     }
@@ -272,12 +310,21 @@ impl AgentBuilder {
     }
 
     /// A function that its behaviour can have called.
-    pub fn function<F, Fut>(mut self, name: impl Into<String>, function: F) -> Self
+    pub fn function<F, Fut>(self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(Value) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Value, String>> + Send + 'static,
     {
-        let boxed: Function = Arc::new(move |input| Box::pin(function(input)));
+        self.function_in(name, move |input, _| function(input))
+    }
+
+    /// A function that its behaviour can have called and that wants to know where.
+    pub fn function_in<F, Fut>(mut self, name: impl Into<String>, function: F) -> Self
+    where
+        F: Fn(Value, FunctionContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, String>> + Send + 'static,
+    {
+        let boxed: Called = Arc::new(move |input, context| Box::pin(function(input, context)));
         self.parts.functions.insert(name.into(), boxed);
         self
     }
@@ -285,6 +332,17 @@ impl AgentBuilder {
     /// An agent that it runs, and what it calls it.
     pub fn child(mut self, key: impl Into<String>, agent: Agent) -> Self {
         self.parts.children.insert(key.into(), agent);
+        self
+    }
+
+    /// Agents that it runs and that are made when they are needed, by what it calls them. The same
+    /// name must always give an agent of the same behaviour: a session that is taken up again asks
+    /// for its children by their names.
+    pub fn children_from<F>(mut self, make: F) -> Self
+    where
+        F: Fn(&str) -> Option<Agent> + Send + Sync + 'static,
+    {
+        self.parts.children_from = Some(Arc::new(make));
         self
     }
 

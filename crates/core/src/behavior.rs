@@ -55,6 +55,14 @@ pub trait Behavior: Send + Sync + 'static {
 
     /// What to do next.
     fn decide(&self, run: &RunState, state: &Self::State) -> Step;
+
+    /// The run is stopped before its end: a function of the agent that calls off what was begun
+    /// elsewhere, and its input. It is called once, nobody waits for it, and its answer is not
+    /// written down.
+    fn farewell(&self, run: &RunState, state: &Self::State) -> Option<(String, Value)> {
+        let _ = (run, state);
+        None
+    }
 }
 
 /// What a behaviour may know of its agent.
@@ -161,6 +169,7 @@ pub struct ChildTurn {
 pub(crate) trait Machine: Send {
     fn fold(&mut self, entry: &Entry);
     fn decide(&self, run: &RunState) -> Step;
+    fn farewell(&self, run: &RunState) -> Option<(String, Value)>;
 }
 
 /// A behaviour with its state's type hidden.
@@ -182,6 +191,10 @@ impl<B: Behavior> Machine for AtWork<B> {
 
     fn decide(&self, run: &RunState) -> Step {
         self.behavior.decide(run, &self.state)
+    }
+
+    fn farewell(&self, run: &RunState) -> Option<(String, Value)> {
+        self.behavior.farewell(run, &self.state)
     }
 }
 

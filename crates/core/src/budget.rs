@@ -83,6 +83,39 @@ impl Budget {
         None
     }
 
+    /// The tighter of both, bound by bound.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            }
+        }
+        Self {
+            steps: tighter(self.steps, other.steps),
+            tokens: tighter(self.tokens, other.tokens),
+            cost_microusd: tighter(self.cost_microusd, other.cost_microusd),
+            time: tighter(self.time, other.time),
+        }
+    }
+
+    /// What is left of it. A missing bound stays missing.
+    #[must_use]
+    pub fn left(&self, spent: &Spent, now: i64) -> Self {
+        let left = |bound: Option<u64>, grants: u32, used: u64| {
+            let bound = bound?.saturating_mul(u64::from(grants) + 1);
+            Some(bound.saturating_sub(used))
+        };
+        let (grants, usage) = (&spent.grants, &spent.usage);
+        Self {
+            steps: left(self.steps, grants.steps, spent.steps),
+            tokens: left(self.tokens, grants.tokens, usage.tokens()),
+            cost_microusd: left(self.cost_microusd, grants.cost, usage.cost_microusd),
+            time: self.time_left(spent, now),
+        }
+    }
+
     /// How much time is left, where time is bounded.
     pub fn time_left(&self, spent: &Spent, now: i64) -> Option<Duration> {
         let bound = self.time?.saturating_mul(spent.grants.time.saturating_add(1));

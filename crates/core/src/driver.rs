@@ -6,16 +6,16 @@
 //!    └────────────────────── append ◀─────────────────────────┘
 //! ```
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Agent, Attendance, CallId, Delivery, Effect, Event, Expectation, FailureCause, HookChange,
-    HookContext, Inquiry, InquiryKind, Limit, Message, Outcome, Phase, Reply, RunId, Step,
-    StopReason, StoreError, ToolResult, ToolStatus, Usage,
+    Agent, Attendance, CallId, Delivery, Effect, Event, Expectation, FailureCause, FunctionContext,
+    HookChange, HookContext, Inquiry, InquiryKind, Limit, Message, Outcome, Phase, Reply, RunId,
+    Step, StopReason, StoreError, ToolResult, ToolStatus, Usage,
     session::{Shared, now_ms},
 };
 
@@ -28,6 +28,9 @@ const MOST_STEPS: u64 = 1_000;
 
 /// The most decisions in a row that need no model, tool, child or function.
 const MOST_IDLE_DECISIONS: u32 = 1_000;
+
+/// How long a run that is stopped may take to call off what it began elsewhere.
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// A request on its way to an agent.
 pub(crate) struct Said {
@@ -42,6 +45,9 @@ pub(crate) async fn turn(shared: &Arc<Shared>, request: Option<Said>) -> Result<
     driver.settle_interrupted()?;
     match request {
         Some(said) => {
+            if driver.can_go_on() {
+                driver.bid_farewell();
+            }
             driver.leave_unanswered("The user did not answer and asked for something else.")?;
             driver.begin(said).await?;
         }
@@ -58,6 +64,7 @@ pub(crate) async fn abandon(shared: &Arc<Shared>, reason: String) -> Result<Repl
     let driver = Driver::of_root(shared)?;
     driver.settle_interrupted()?;
     if driver.can_go_on() {
+        driver.bid_farewell();
         driver.leave_unanswered("The task was given up before this was answered.")?;
         driver.reopen()?;
         driver.end(Outcome::Aborted { reason })?;
@@ -252,8 +259,12 @@ impl Driver {
             self.of_run(run).settle_calls(ToolStatus::Skipped, why, |_| true)?;
         }
         // A child does not go on with what it was told before: its parent hears that it was left.
+        let at_work = self.shared.ledger().children_at_work();
+        for (_, _, child) in &at_work {
+            self.of_run(*child).bid_farewell();
+        }
         let mut ledger = self.shared.ledger();
-        for (parent, key, child) in ledger.children_at_work() {
+        for (parent, key, child) in at_work {
             let outcome = Outcome::Aborted { reason: "it was left unanswered".into() };
             let event = Event::ChildReplied { child, key, outcome, message: None };
             self.shared.append_locked(&mut ledger, parent, event)?;
@@ -278,7 +289,7 @@ impl Driver {
         let now = now_ms();
         let found = ledger.with_ancestors(self.run).find_map(|run| {
             let spent = run.state.spent();
-            let (limit, used) = run.agent.parts().budget.breach(spent, now).or_else(|| {
+            let (limit, used) = ledger.budget_of(run).breach(spent, now).or_else(|| {
                 let used = format!("{} steps", spent.steps);
                 (run.state.steps() >= MOST_STEPS).then_some((Limit::Steps, used))
             })?;
@@ -358,6 +369,7 @@ impl Driver {
 
     /// Stop: calls without a result get one, and the turn ends as aborted.
     fn abort(&self) -> Result<Outcome, StoreError> {
+        self.bid_farewell();
         self.settle_calls(ToolStatus::Cancelled, "Cancelled before it was done.", |_| true)?;
         self.end(Outcome::Aborted { reason: self.shared.cancel_reason() })
     }
@@ -432,7 +444,7 @@ impl Driver {
         let answer = match self.agent.parts().functions.get(&function) {
             None => Err(format!("there is no function {function}")),
             Some(code) => tokio::select! {
-                answer = code(input) => answer,
+                answer = code(input, self.function_context()) => answer,
                 () = self.cancel.cancelled() => return Ok(Progress::GoOn),
             },
         };
@@ -442,6 +454,28 @@ impl Driver {
         };
         self.append(Event::FunctionAnswered { function, output, error })?;
         Ok(Progress::GoOn)
+    }
+
+    fn function_context(&self) -> FunctionContext {
+        FunctionContext {
+            session: self.shared.id.clone(),
+            run: self.run,
+            cancel: self.cancel.clone(),
+            left: self.shared.ledger().left(self.run, now_ms()),
+        }
+    }
+
+    /// A run is stopped before its end: let it call off what it began elsewhere. Nobody waits for
+    /// that.
+    fn bid_farewell(&self) {
+        let wish = match self.shared.ledger().run(self.run) {
+            Some(run) => run.farewell(),
+            None => None,
+        };
+        let Some((function, input)) = wish else { return };
+        let Some(code) = self.agent.parts().functions.get(&function) else { return };
+        let farewell = code(input, self.function_context());
+        tokio::spawn(tokio::time::timeout(FAREWELL, farewell));
     }
 
     fn last_reply(&self) -> Result<Reply, StoreError> {

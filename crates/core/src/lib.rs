@@ -35,7 +35,7 @@ mod state;
 mod store;
 mod tool;
 
-pub use agent::{Agent, AgentBuilder, ChildrenMemory, Function, Retry};
+pub use agent::{Agent, AgentBuilder, ChildrenMemory, Function, FunctionContext, Retry};
 pub use behavior::{Ask, Behavior, ChildTurn, Profile, Step, ToolSelection};
 pub use budget::{Budget, Grants, Spent};
 pub use event::{Delivery, Entry, Event, ForkPoint, HookChange, SCHEMA_VERSION};

@@ -1,14 +1,14 @@
 //! Sessions: a conversation with an agent, live.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    Agent, Answer, CallId, Entry, Event, Expectation, ForkPoint, Inquiry, InquiryKind, Mail,
-    Message, Outcome, RunId, SCHEMA_VERSION, SessionId, Store, StoreError, Usage,
+    Agent, Answer, Budget, CallId, Entry, Event, Expectation, ForkPoint, Inquiry, InquiryKind,
+    Mail, Message, Outcome, RunId, SCHEMA_VERSION, SessionId, Store, StoreError, Usage,
     driver::{self, Said},
 };
 
@@ -22,8 +22,14 @@ pub use events::{Events, Live};
 pub(crate) use ledger::Ledger;
 pub(crate) use shared::{Results, Shared, now_ms};
 
+/// Where the first entry says what the session may use.
+pub(crate) const GIVEN_BUDGET: &str = "given_budget";
+
 /// How many entries are read at a time.
 const PAGE: usize = 1000;
+
+/// How long a turn that just begins or ends is waited for before it is looked at again.
+const JUST: Duration = Duration::from_millis(1);
 
 /// A conversation with an agent. Clones are the same conversation.
 ///
@@ -68,6 +74,8 @@ pub struct Session {
 /// How a session is begun or taken up.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
+    /// What it may use besides what its agent may. It is written into the first entry.
+    pub budget: Budget,
     /// Its id; a random one otherwise.
     pub id: Option<SessionId>,
     /// What the application wants to find again in the first entry.
@@ -96,6 +104,8 @@ pub enum WhenBusy {
     Steer,
     /// It is an error.
     Refuse,
+    /// It joins the turn under way; that there is none is an error.
+    Join,
 }
 
 /// How a turn ended and what was said.
@@ -129,6 +139,12 @@ pub enum SessionError {
     /// Another turn is under way.
     #[error("the session is busy with another turn")]
     Busy,
+    /// No turn is under way that could be joined.
+    #[error("no turn is under way")]
+    NotUnderWay,
+    /// The session was put down by [`Session::suspend`].
+    #[error("the session was suspended; open it again to go on")]
+    Suspended,
     /// Nothing waits for this answer.
     #[error("nothing waits for an answer to {id}{}", waiting_for(.waiting))]
     NotPending {
@@ -186,6 +202,11 @@ impl Session {
         options: SessionOptions,
     ) -> Result<Self, SessionError> {
         let id = options.id.clone().unwrap_or_else(SessionId::random);
+        let mut metadata = options.metadata.clone();
+        if options.budget != Budget::default() {
+            let given = serde_json::to_value(options.budget).unwrap_or_default();
+            metadata.insert(GIVEN_BUDGET.to_owned(), given);
+        }
         let first = Entry {
             seq: 0,
             at: now_ms(),
@@ -194,7 +215,7 @@ impl Session {
                 schema: SCHEMA_VERSION,
                 agent: agent.name().to_owned(),
                 forked_from: None,
-                metadata: options.metadata.clone(),
+                metadata,
             },
         };
         Self::begin(agent, store, id, vec![Arc::new(first)], &options)
@@ -281,11 +302,14 @@ impl Session {
         when_busy: WhenBusy,
     ) -> Result<Reply, SessionError> {
         let message = Arc::new(message.into());
+        if when_busy == WhenBusy::Join {
+            return self.join(&message).await;
+        }
         let guard = match (Arc::clone(&self.shared.turn).try_lock_owned(), when_busy) {
             (Ok(guard), _) => guard,
             (Err(_), WhenBusy::Refuse) => return Err(SessionError::Busy),
             (Err(_), WhenBusy::Queue) => Arc::clone(&self.shared.turn).lock_owned().await,
-            (Err(_), WhenBusy::Steer) => {
+            (Err(_), WhenBusy::Steer | WhenBusy::Join) => {
                 if let Some(reply) = self.shared.steer(&message)? {
                     let lost = || SessionError::Defect("the turn ended without a reply".into());
                     return reply.await.map_err(|_| lost());
@@ -303,6 +327,30 @@ impl Session {
         self.take_turn(guard, None).await
     }
 
+    /// Join the turn under way.
+    async fn join(&self, message: &Arc<Message>) -> Result<Reply, SessionError> {
+        loop {
+            if Arc::clone(&self.shared.turn).try_lock_owned().is_ok() {
+                return Err(SessionError::NotUnderWay);
+            }
+            if let Some(reply) = self.shared.steer(message)? {
+                let lost = || SessionError::Defect("the turn ended without a reply".into());
+                return reply.await.map_err(|_| lost());
+            }
+            // It is just beginning, or just over.
+            tokio::time::sleep(JUST).await;
+        }
+    }
+
+    /// Put the session down as it is, a turn under way included, as if the process had ended:
+    /// whoever opens it next goes on with it. Nothing more can be done with these handles.
+    pub async fn suspend(&self) -> Result<(), SessionError> {
+        self.shared.suspended.cancel();
+        drop(self.shared.turn.lock().await);
+        self.shared.store.flush(&self.shared.id).await?;
+        Ok(())
+    }
+
     async fn take_turn(
         &self,
         guard: OwnedMutexGuard<()>,
@@ -311,7 +359,11 @@ impl Session {
         let shared = Arc::clone(&self.shared);
         // A task of its own: a caller that goes away does not leave a turn half done.
         let turn = tokio::spawn(async move {
-            let reply = driver::turn(&shared, said).await;
+            let reply = tokio::select! {
+                biased;
+                () = shared.suspended.cancelled() => Err(SessionError::Suspended),
+                reply = driver::turn(&shared, said) => reply.map_err(SessionError::from),
+            };
             for steering in shared.take_steering() {
                 if let Ok(reply) = &reply {
                     // A caller that went away does not want it.
@@ -322,7 +374,7 @@ impl Session {
             reply
         });
         match turn.await {
-            Ok(reply) => Ok(reply?),
+            Ok(reply) => reply,
             Err(error) => Err(SessionError::Defect(error.to_string())),
         }
     }

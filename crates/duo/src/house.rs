@@ -167,9 +167,9 @@ impl House {
             metadata.push(("how", serde_json::to_value(&plan.how).unwrap_or_default()));
         }
         SessionOptions {
-            id: None,
             metadata: metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
             attendance: self.attendance(&plan.agent),
+            ..SessionOptions::default()
         }
     }
 

@@ -6,27 +6,34 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use a2a::{Message as WireMessage, SendMessageResponse, Task, TaskState};
+use a2a::{A2AError, Message as WireMessage, SendMessageResponse, Task, TaskState};
 use duologue_core::{
-    Agent, Behavior, CallId, Delivery, Effect, Entry, Event, Execution, FailureCause, Latest,
-    Message, Outcome, Part, Role, RunState, Step, ToolCall, ToolStatus, Toolbox, tool,
+    Agent, Behavior, CallId, Delivery, Effect, Entry, Event, Execution, FailureCause,
+    FunctionContext, Latest, Message, Outcome, Part, Role, RunState, Step, ToolCall, ToolStatus,
+    Toolbox, tool,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::{Remote, follow::answer_of};
-use crate::task::{
-    KEY,
-    convert::{message_from_wire, message_to_wire, parts_from_wire},
-    delegation::pass_on,
-    record::OUTCOME,
-    state::{is_settled, outcome_of, state_of},
+use crate::{
+    Directory,
+    task::{
+        KEY,
+        convert::{message_from_wire, message_to_wire, parts_from_wire},
+        delegation::{give_budget, pass_on},
+        record::OUTCOME,
+        state::{is_settled, outcome_of, state_of},
+    },
 };
 
 /// The functions by which the behaviour reaches the other agent.
 const SEND: &str = "a2a_send";
 const FOLLOW: &str = "a2a_follow";
+const CALL_OFF: &str = "a2a_call_off";
 /// The tool by which its questions reach a person.
 const ASK: &str = "ask_human";
 
@@ -38,59 +45,127 @@ struct Question {
     question: String,
 }
 
-pub(super) fn agent_of(remote: &Remote, name: Arc<str>) -> Agent {
+/// Who is called: somebody who is known, or whoever the directory knows by a name when it comes to
+/// it.
+#[derive(Clone)]
+pub(crate) enum Called {
+    /// This one.
+    Known(Remote),
+    /// The one of this id.
+    Listed(Directory, String),
+}
+
+impl Called {
+    async fn remote(&self) -> Result<Remote, String> {
+        match self {
+            Self::Known(remote) => Ok(remote.clone()),
+            Self::Listed(directory, id) => {
+                directory.connect(id).await.map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// What becomes of the other agent's questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Questions {
+    /// The user is asked.
+    Asked,
+    /// They are given back to whoever runs the agent: the turn ends with the question as what was
+    /// said, and what is said next is the answer.
+    GivenBack,
+}
+
+/// A remote agent as one of ours.
+pub(crate) fn agent_of(called: Called, name: Arc<str>, questions: Questions) -> Agent {
     let ask = tool(ASK, "Asks a person.", Effect::Pure, |_: Question, _| async { Ok("") })
         .execution(Execution::Human);
-    let (sender, follower) = (remote.clone(), remote.clone());
-    Agent::builder(name, RemoteAgent)
-        .description(remote.card().description.as_str())
+    let description = match &called {
+        Called::Known(remote) => remote.card().description.clone(),
+        Called::Listed(..) => String::new(),
+    };
+    let (sender, follower, caller) = (called.clone(), called.clone(), called);
+    Agent::builder(name, RemoteAgent { questions })
+        .description(description)
         .tools(Toolbox::new().with(ask))
-        .function(SEND, move |input| {
-            let remote = sender.clone();
-            async move {
-                let message: WireMessage =
-                    serde_json::from_value(input).map_err(|error| error.to_string())?;
-                let sent = remote.send(message).await.map_err(|error| error.message)?;
-                serde_json::to_value(Came::from(sent)).map_err(|error| error.to_string())
-            }
+        .function_in(SEND, move |input, context| {
+            let called = sender.clone();
+            async move { send(called, input, context).await }
         })
         .function(FOLLOW, move |input| {
-            let remote = follower.clone();
+            let called = follower.clone();
             async move {
-                let id = input.as_str().unwrap_or_default().to_owned();
-                // Whoever stops waiting, because they were cancelled, stops the task too.
-                let guard = CancelOnDrop { remote: remote.clone(), task: Some(id.clone()) };
-                let task = remote.follow(&id).await.map_err(|error| error.message)?;
-                guard.done();
+                let id = input.as_str().unwrap_or_default();
+                let remote = called.remote().await?;
+                let task = remote.follow(id).await.map_err(|error| error.message)?;
                 serde_json::to_value(Came::Task(task)).map_err(|error| error.to_string())
+            }
+        })
+        .function(CALL_OFF, move |input| {
+            let called = caller.clone();
+            async move {
+                let id = input.as_str().unwrap_or_default();
+                call_off(&called.remote().await?, id).await;
+                Ok(Value::Null)
             }
         })
         .build()
 }
 
-/// Cancels a remote task unless it was seen to its end.
-struct CancelOnDrop {
-    remote: Remote,
-    task: Option<String>,
-}
-
-impl CancelOnDrop {
-    fn done(mut self) {
-        self.task = None;
+async fn send(called: Called, input: Value, context: FunctionContext) -> Result<Value, String> {
+    let mut message: WireMessage =
+        serde_json::from_value(input).map_err(|error| error.to_string())?;
+    give_budget(context.left, &mut message);
+    // Others may have given their message the same id; the session's is our own.
+    if let Some(Value::String(key)) = message.metadata.as_mut().and_then(|all| all.get_mut(KEY)) {
+        *key = format!("{}/{key}", context.session);
     }
+    let begins = message.task_id.is_none();
+    let remote = called.remote().await?;
+    // What was sent may have begun a task, so it is seen through, and called off if nobody wants it.
+    let sending = tokio::spawn({
+        let remote = remote.clone();
+        async move { remote.send(message).await }
+    });
+    let mut sending = Sending { remote, begins, cancel: context.cancel, sent: Some(sending) };
+    let sent = match sending.sent.as_mut() {
+        Some(sent) => sent.await.map_err(|error| error.to_string())?,
+        None => return Err("nothing was sent".to_owned()),
+    };
+    sending.sent = None;
+    let sent = sent.map_err(|error| error.message)?;
+    serde_json::to_value(Came::from(sent)).map_err(|error| error.to_string())
 }
 
-impl Drop for CancelOnDrop {
+/// A message on its way. A task that it began is called off if the turn was cancelled meanwhile.
+struct Sending {
+    remote: Remote,
+    begins: bool,
+    cancel: CancellationToken,
+    sent: Option<JoinHandle<Result<SendMessageResponse, A2AError>>>,
+}
+
+impl Drop for Sending {
     fn drop(&mut self) {
-        let Some(task) = self.task.take() else { return };
+        let Some(sent) = self.sent.take().filter(|_| self.begins && self.cancel.is_cancelled())
+        else {
+            return;
+        };
         let remote = self.remote.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = remote.cancel(&task).await {
-                    tracing::debug!(task, %error, "a remote task was not cancelled");
+                if let Ok(Ok(SendMessageResponse::Task(task))) = sent.await {
+                    call_off(&remote, &task.id).await;
                 }
             });
         }
+    }
+}
+
+/// Cancel a remote task. One that is over by now is over.
+pub(crate) async fn call_off(remote: &Remote, task: &str) {
+    if let Err(error) = remote.cancel(task).await {
+        tracing::debug!(task, %error, "a remote task was not cancelled");
     }
 }
 
@@ -102,7 +177,7 @@ enum Came {
     Message(WireMessage),
 }
 
-impl From<SendMessageResponse> for Came {
+impl std::convert::From<SendMessageResponse> for Came {
     fn from(response: SendMessageResponse) -> Self {
         match response {
             SendMessageResponse::Task(task) => Self::Task(task),
@@ -111,8 +186,46 @@ impl From<SendMessageResponse> for Came {
     }
 }
 
+/// Where a message says that it answers what was given back.
+pub(crate) const ANSWERS: &str = "a2a_answers";
+/// Where an answer says which task of which agent gave it.
+pub(crate) const FROM: &str = "a2a_from";
+
+/// Where an answer of a remote agent comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The task, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<String>,
+    /// Whether it is a question, and of what kind.
+    #[serde(default)]
+    pub(crate) asks: Asks,
+}
+
+/// Whether an answer is a question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Asks {
+    /// It is an answer.
+    #[default]
+    Nothing,
+    /// Something is to be said.
+    Input,
+    /// Credentials are missing.
+    Credentials,
+}
+
+impl Origin {
+    /// What a message says about where it comes from.
+    pub(crate) fn of(message: &Message) -> Option<Self> {
+        serde_json::from_value(message.metadata.get(FROM)?.clone()).ok()
+    }
+}
+
 /// The behaviour.
-struct RemoteAgent;
+struct RemoteAgent {
+    questions: Questions,
+}
 
 /// How the conversation with the other agent stands.
 #[derive(Debug, Default)]
@@ -122,6 +235,8 @@ struct Standing {
     context: Option<String>,
     /// The task that is not over.
     task: Option<String>,
+    /// The last task, over or not.
+    last: Option<String>,
     /// What was said while the other agent was at work.
     held: Vec<Arc<Message>>,
 }
@@ -135,7 +250,7 @@ enum Phase {
     /// A task is at work.
     AtWork(String),
     /// The other agent asks something.
-    Asks { text: String, call: CallId },
+    Asks { text: String, call: CallId, asks: Asks },
     /// It gave an answer that is to be said.
     Gave(Vec<Part>),
     /// The turn is to end.
@@ -153,6 +268,10 @@ impl Behavior for RemoteAgent {
         match &entry.event {
             Event::UserRequest { message, delivery: Delivery::Start, .. } => {
                 state.held.clear();
+                // What is no answer begins a task of its own.
+                if !message.metadata.contains_key(ANSWERS) {
+                    state.task = None;
+                }
                 state.phase = Phase::ToSend(Box::new(state.wire(message)));
             }
             // What joins while the other agent works is said when it is done.
@@ -181,8 +300,10 @@ impl Behavior for RemoteAgent {
             Event::AgentResponseEnd { outcome, .. }
                 if !matches!(outcome, Outcome::InputRequired { .. }) =>
             {
-                // What was cancelled or broke is not gone on with.
-                state.task = None;
+                // What was cancelled or broke is not gone on with; a question that was given back is.
+                if *outcome != Outcome::Completed {
+                    state.task = None;
+                }
                 state.phase = Phase::Idle;
             }
             _ => {}
@@ -199,13 +320,20 @@ impl Behavior for RemoteAgent {
                 Step::Invoke { function: SEND.to_owned(), input: json!(message) }
             }
             Phase::AtWork(task) => Step::Invoke { function: FOLLOW.to_owned(), input: json!(task) },
-            Phase::Asks { text, call } => {
+            Phase::Asks { text, asks, .. } if self.questions == Questions::GivenBack => {
+                state.say(vec![Part::text(text.as_str())], *asks)
+            }
+            Phase::Asks { text, call, .. } => {
                 let call = ToolCall::new(call.as_str(), ASK, json!({ "question": text }));
                 Step::Say(Message::new(Role::Assistant, vec![Part::from(call)]))
             }
-            Phase::Gave(parts) => Step::Say(Message::new(Role::Assistant, parts.clone())),
+            Phase::Gave(parts) => state.say(parts.clone(), Asks::Nothing),
             Phase::Ended(outcome) => Step::End(outcome.clone()),
         }
+    }
+
+    fn farewell(&self, _: &RunState, state: &Standing) -> Option<(String, Value)> {
+        state.task.as_ref().map(|task| (CALL_OFF.to_owned(), json!(task)))
     }
 }
 
@@ -222,6 +350,13 @@ impl Standing {
             wire.metadata.get_or_insert_with(HashMap::new).insert(KEY.to_owned(), key);
         }
         wire
+    }
+
+    fn say(&self, parts: Vec<Part>, asks: Asks) -> Step {
+        let mut message = Message::new(Role::Assistant, parts);
+        let from = Origin { task: self.last.clone(), asks };
+        message.metadata.insert(FROM.to_owned(), json!(from));
+        Step::Say(message)
     }
 
     fn came(&mut self, output: &Value, seq: u64) {
@@ -249,18 +384,25 @@ impl Standing {
             self.context = Some(task.context_id.clone());
         }
         let state = &task.status.state;
+        self.last = Some(task.id.clone());
         self.task = (!state.is_terminal()).then(|| task.id.clone());
         if !is_settled(state) {
             return Phase::AtWork(task.id.clone());
         }
         let words = task.status.message.as_ref().map(text_of).unwrap_or_default();
-        if matches!(state, TaskState::InputRequired | TaskState::AuthRequired) {
+        let asks = match state {
+            TaskState::InputRequired => Asks::Input,
+            TaskState::AuthRequired => Asks::Credentials,
+            _ => Asks::Nothing,
+        };
+        if asks != Asks::Nothing {
             let text = match words.as_str() {
                 "" => "The remote agent needs more input.".to_owned(),
                 words => words.to_owned(),
             };
             // Decided from the journal alone, so the same after a crash.
-            return Phase::Asks { text, call: CallId::from(format!("remote-{seq}")) };
+            let call = CallId::from(format!("remote-{seq}"));
+            return Phase::Asks { text, call, asks };
         }
         match own_outcome(task).or_else(|| outcome_of(state, &words)) {
             None | Some(Outcome::Completed) => Phase::Gave(parts_from_wire(&answer_of(task))),

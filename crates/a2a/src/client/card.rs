@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PLACES: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
 /// An address as a person writes it: a URL, or a host and a port.
-pub(super) fn parse_address(address: &str) -> Result<Url, RemoteError> {
+pub(crate) fn parse_address(address: &str) -> Result<Url, RemoteError> {
     let text = address.trim();
     let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let wrong = |why: String| RemoteError::Address(address.to_owned(), why);

@@ -113,7 +113,7 @@ fn is_final(error: &A2AError) -> bool {
 }
 
 /// What a task gave: its artifacts, or the words that it ended with.
-pub(super) fn answer_of(task: &Task) -> Vec<a2a::Part> {
+pub(crate) fn answer_of(task: &Task) -> Vec<a2a::Part> {
     let artifacts = task.artifacts.iter().flatten();
     let parts: Vec<a2a::Part> =
         artifacts.flat_map(|artifact: &Artifact| artifact.parts.iter().cloned()).collect();

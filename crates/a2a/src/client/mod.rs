@@ -21,6 +21,10 @@ use a2a_client::{ServiceParams, Transport, jsonrpc::JsonRpcTransport, rest::Rest
 use duologue_core::Agent;
 use url::Url;
 
+pub(crate) use agent::{ANSWERS, Asks, Called, Origin, Questions, agent_of, call_off};
+pub(crate) use card::parse_address;
+pub(crate) use follow::answer_of;
+
 use crate::{CardError, v03, verify_card};
 
 /// How long a connection may take to come about.
@@ -204,7 +208,7 @@ impl Remote {
     /// As an agent of ours, under this name: it can be talked to, run under another agent and
     /// supervised like any other. What it asks, its user is asked; cancelling it cancels its task.
     pub fn agent(&self, name: impl Into<Arc<str>>) -> Agent {
-        agent::agent_of(self, name.into())
+        agent::agent_of(Called::Known(self.clone()), name.into(), Questions::Asked)
     }
 }
 

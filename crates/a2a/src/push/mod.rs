@@ -8,6 +8,8 @@ mod address;
 mod vault;
 mod worker;
 
+pub(crate) use address::is_public;
+
 use std::{
     collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, PoisonError},

@@ -211,14 +211,15 @@ impl Server {
         let tasks = Tasks::new(self.agent, self.store, settings, pushes);
         tasks.recover().await?;
         let stop = CancellationToken::new();
-        let service = Service::new(tasks, card.clone(), self.extended, self.limits, stop.clone());
+        let service =
+            Service::new(tasks.clone(), card.clone(), self.extended, self.limits, stop.clone());
         let gate = router::Gate::new(self.access, &service, &url, bind.ip().is_loopback());
         let router = router::router(service, gate);
         let mut running = vec![run(listener, router.clone(), &stop)];
         if let Some((listener, _)) = grpc_listener {
             running.push(run(listener, router, &stop));
         }
-        Ok(Serving { card, url, address, grpc_address, warning, stop, running })
+        Ok(Serving { card, url, address, grpc_address, warning, stop, running, tasks })
     }
 
     /// What to tell a person whose server would have been open to everybody.
@@ -247,7 +248,6 @@ impl fmt::Debug for Server {
 }
 
 /// A server at work. It ends with [`stop`](Self::stop) or when this is dropped.
-#[derive(Debug)]
 pub struct Serving {
     card: AgentCard,
     url: String,
@@ -256,6 +256,7 @@ pub struct Serving {
     warning: Option<String>,
     stop: CancellationToken,
     running: Vec<JoinHandle<()>>,
+    tasks: Tasks,
 }
 
 impl Serving {
@@ -293,7 +294,7 @@ impl Serving {
     }
 
     /// End it: streams close, and requests under way have a moment to finish. Tasks that are not
-    /// over go on when the server is started again.
+    /// over are put down as they are and go on when the server is started again.
     pub async fn stop(mut self) {
         self.stop.cancel();
         if tokio::time::timeout(GRACE, self.ended()).await.is_err() {
@@ -301,12 +302,23 @@ impl Serving {
                 running.abort();
             }
         }
+        self.tasks.suspend().await;
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
         self.stop.cancel();
+        let tasks = self.tasks.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { tasks.suspend().await });
+        }
+    }
+}
+
+impl fmt::Debug for Serving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serving").field("url", &self.url).finish_non_exhaustive()
     }
 }
 

@@ -83,6 +83,15 @@ pub(crate) fn message_from_wire(message: &a2a::Message) -> Message {
     }
 }
 
+/// Let a message refer to tasks of the agent that it goes to.
+pub(crate) fn refer_to(message: &mut Message, tasks: &[&str]) {
+    let tasks = tasks.iter().map(|task| (*task).to_owned()).collect();
+    let kept = Kept { reference_task_ids: Some(tasks), ..Kept::default() };
+    if let Ok(kept) = serde_json::to_value(kept) {
+        message.metadata.insert(KEPT.to_owned(), kept);
+    }
+}
+
 /// Parts of the protocol as a journal writes them.
 pub(crate) fn parts_from_wire(parts: &[a2a::Part]) -> Vec<Part> {
     parts.iter().map(part_from_wire).collect()

@@ -2,14 +2,21 @@
 //! circles or without end.
 //!
 //! Every server writes down the request's way with its own address at the end; an agent of ours that
-//! passes the request on sends that along.
+//! passes the request on sends that along, and what is left of its budget.
+
+use std::time::Duration;
 
 use a2a::{A2AError, error_code};
-use duologue_core::Message;
+use duologue_core::{Budget, Message};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Value, json};
 
 /// Where a message of the protocol says whose hands it has gone through.
 const PATH: &str = "duologue/path";
+/// Where it says what may be used for it.
+const BUDGET: &str = "duologue/budget";
+/// The extension that both belong to.
+pub(crate) const DELEGATION: &str = "urn:duologue:delegation";
 /// Where a journal's message says it.
 const KEPT: &str = "a2a_path";
 
@@ -54,9 +61,91 @@ pub(crate) fn pass_on(from: &Message, to: &mut a2a::Message) {
     }
 }
 
+/// Let a message go the way of another.
+pub(crate) fn carry(from: &Message, to: &mut Message) {
+    if let Some(way) = from.metadata.get(KEPT) {
+        to.metadata.insert(KEPT.to_owned(), way.clone());
+    }
+}
+
+/// What is left of a budget, as agents tell each other.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Given {
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    steps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    cost_microusd: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    time_ms: Option<u64>,
+}
+
+/// A whole number. The protocol's metadata knows only floating ones, so `3.0` is one.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
+    if number.is_finite() && number >= 0.0 {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "just looked at"
+        )]
+        return Ok(Some(number as u64));
+    }
+    Err(D::Error::custom("a number that is not negative is wanted"))
+}
+
+/// Send along what may be used for a request.
+pub(crate) fn give_budget(left: Budget, message: &mut a2a::Message) {
+    if left != Budget::default() {
+        let time_ms = left.time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let Budget { steps, tokens, cost_microusd, .. } = left;
+        let given = Given { steps, tokens, cost_microusd, time_ms };
+        message.metadata.get_or_insert_default().insert(BUDGET.to_owned(), json!(given));
+    }
+    let all = message.metadata.iter().flatten();
+    if all.into_iter().any(|(name, _)| name == BUDGET || name == PATH) {
+        let extensions = message.extensions.get_or_insert_default();
+        if !extensions.iter().any(|uri| uri == DELEGATION) {
+            extensions.push(DELEGATION.to_owned());
+        }
+    }
+}
+
+/// What may be used for a request.
+pub(super) fn budget_in(message: &a2a::Message) -> Result<Budget, A2AError> {
+    let Some(given) = message.metadata.as_ref().and_then(|all| all.get(BUDGET)) else {
+        return Ok(Budget::default());
+    };
+    let given: Given = serde_json::from_value(given.clone()).map_err(|error| {
+        crate::fault::invalid("message.metadata", format!("duologue/budget: {error}"))
+    })?;
+    Ok(Budget {
+        steps: given.steps,
+        tokens: given.tokens,
+        cost_microusd: given.cost_microusd,
+        time: given.time_ms.map(Duration::from_millis),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_budget_arrives_as_it_was_sent() {
+        let mut sent = a2a::Message::new(a2a::Role::User, vec![a2a::Part::text("x")]);
+        give_budget(Budget::default(), &mut sent);
+        assert_eq!(sent.extensions, None);
+        let left =
+            Budget { steps: Some(3), time: Some(Duration::from_millis(1500)), ..Budget::default() };
+        give_budget(left, &mut sent);
+        assert_eq!(sent.extensions, Some(vec![DELEGATION.to_owned()]));
+        assert_eq!(budget_in(&sent).unwrap(), left);
+        sent.metadata.get_or_insert_default().insert(BUDGET.to_owned(), json!({"steps": "many"}));
+        assert!(budget_in(&sent).is_err());
+    }
 
     #[test]
     fn a_request_passes_once_through_each_server_and_not_through_too_many() {

@@ -21,13 +21,24 @@ pub(crate) struct Watch {
     ready: VecDeque<Update>,
     /// Whether pieces of answers are wanted while they are written.
     wants_pieces: bool,
+    /// Whether the turn that this watch began came too late to join another.
+    came_late: bool,
 }
 
 impl Watch {
     /// Watch from where the view has come to.
     pub(crate) fn new(open: Arc<Open>, store: Arc<dyn Store>, view: TaskView) -> Self {
         let events = open.session.events_from(view.next_seq());
-        Self { open, store, view, events, turn: None, ready: VecDeque::new(), wants_pieces: false }
+        Self {
+            open,
+            store,
+            view,
+            events,
+            turn: None,
+            ready: VecDeque::new(),
+            wants_pieces: false,
+            came_late: false,
+        }
     }
 
     /// Also hear of it when a turn cannot be written.
@@ -58,6 +69,11 @@ impl Watch {
 
     pub(crate) fn open(&self) -> &Arc<Open> {
         &self.open
+    }
+
+    /// Whether what was said came too late for the turn that it was meant for.
+    pub(crate) fn came_late(&self) -> bool {
+        self.came_late
     }
 
     /// The next update. One after which nothing follows is safe on record before it is told.
@@ -95,6 +111,7 @@ impl Watch {
                 live = self.events.next() => live,
                 ended = turn => {
                     self.turn = None;
+                    self.came_late = matches!(&ended, Ok(Err(SessionError::NotUnderWay)));
                     return failed(ended);
                 }
             },

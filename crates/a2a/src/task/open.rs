@@ -8,7 +8,7 @@ use std::{
 };
 
 use duologue_core::{
-    Agent, Attendance, Session, SessionError, SessionId, SessionOptions, Store, StoreError,
+    Agent, Attendance, Budget, Session, SessionError, SessionId, SessionOptions, Store, StoreError,
 };
 use serde_json::Value;
 
@@ -41,11 +41,13 @@ impl OpenSessions {
         &self,
         id: &SessionId,
         metadata: impl IntoIterator<Item = (String, Value)>,
+        budget: Budget,
     ) -> Result<Arc<Open>, SessionError> {
         let options = SessionOptions {
             id: Some(id.clone()),
             metadata: metadata.into_iter().collect(),
             attendance: Attendance::Attended,
+            budget,
         };
         let session = Session::start(&self.agent, Arc::clone(&self.store), options)?;
         Ok(self.keep(id, session))
@@ -83,6 +85,17 @@ impl OpenSessions {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Put all of them down as they are, so that the next server goes on with them.
+    pub(crate) async fn suspend(&self) {
+        let all: Vec<Arc<Open>> = lock(&self.open).values().filter_map(Weak::upgrade).collect();
+        let all = all.iter().map(|open| open.session.suspend());
+        for suspended in futures::future::join_all(all).await {
+            if let Err(error) = suspended {
+                tracing::warn!(%error, "a task was not put down in order");
             }
         }
     }

@@ -21,6 +21,8 @@ pub(super) const ARTIFACT: &str = "artifact";
 pub(super) const DIRECT: &str = "a2a_direct";
 /// Where a status says which outcome of ours it is.
 pub(crate) const OUTCOME: &str = "duologue/outcome";
+/// Where a task says which tasks of other agents work on it.
+pub(super) const DELEGATED_TO: &str = "duologue/delegated";
 /// Where a status says that it is a piece of an answer.
 pub(super) const PIECE: &str = "duologue/piece";
 /// Where a status says what exactly is asked.

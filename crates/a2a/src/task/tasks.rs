@@ -33,6 +33,8 @@ const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 /// How often a message for a task is tried again when the task changed meanwhile.
 const FOLLOW_UP_TRIES: u32 = 5;
+/// How long is waited in between.
+const FOLLOW_UP_PAUSE: Duration = Duration::from_millis(20);
 /// How many tasks that a message refers to are looked at.
 const MOST_REFERENCES: usize = 5;
 /// Where a client gives a key by which a repeated request is known.
@@ -125,13 +127,14 @@ impl Tasks {
         let config = request.configuration.as_ref();
         let config = config.and_then(|config| config.task_push_notification_config.as_ref());
         let target = config.map(|config| self.0.pushes.target(config)).transpose()?;
+        let budget = delegation::budget_in(message)?;
         let remembered = self.recall(caller, message).await?;
         // All that may be refused was looked at: from here on there is a task.
         let id = begin.id.map_or_else(SessionId::random, SessionId::from);
         let open = self
             .0
             .sessions
-            .start(&id, [(BIRTH.to_owned(), json!(birth))])
+            .start(&id, [(BIRTH.to_owned(), json!(birth))], budget)
             .map_err(|error| fault::of_session(&error))?;
         let entries = 1 + remembered.len() as u64;
         for message in remembered {
@@ -216,7 +219,7 @@ impl Tasks {
             let turn = if pending.is_empty() || !is_settled(view.state()) {
                 let session = open.session.clone();
                 let message = message.clone();
-                let say = async move { session.reply_when_busy(message, WhenBusy::Steer).await };
+                let say = async move { session.reply_when_busy(message, WhenBusy::Join).await };
                 self.run(&open, view.clone(), say)
             } else {
                 match self.answer(&open.session, wire, &message, caller) {
@@ -236,8 +239,15 @@ impl Tasks {
                 }
             };
             let mut watch = self.new_watch(open, view).with_turn(turn);
-            self.until_heard(&mut watch, &heard).await?;
-            return Ok(watch);
+            match self.until_heard(&mut watch, &heard).await {
+                Ok(()) => return Ok(watch),
+                // Its turn was over, or had not begun: look again at how things stand.
+                Err(_) if watch.came_late() && tries < FOLLOW_UP_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(FOLLOW_UP_PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -423,6 +433,11 @@ impl Tasks {
             return Err(fault::not_cancelable(id, state));
         }
         Ok(watch.view().task(None, true))
+    }
+
+    /// Put all tasks down as they are, so that the next server goes on with them.
+    pub(crate) async fn suspend(&self) {
+        self.0.sessions.suspend().await;
     }
 
     pub(crate) async fn attend_pushes(&self, id: &SessionId, view: &TaskView) {

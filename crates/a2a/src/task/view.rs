@@ -20,12 +20,15 @@ use serde_json::{Value, json};
 use super::{
     convert::{message_to_wire, parts_to_wire, time_to_wire},
     record::{
-        ARTIFACT, BIRTH, Birth, DELIVERED, DIRECT, INQUIRIES, OUTCOME, PIECE, Piece, Place, SAID,
-        Said, TARGET, Update,
+        ARTIFACT, BIRTH, Birth, DELEGATED_TO, DELIVERED, DIRECT, INQUIRIES, OUTCOME, PIECE, Piece,
+        Place, SAID, Said, TARGET, Update,
     },
     state::{is_settled, state_of},
 };
-use crate::push::{Delivered, Target};
+use crate::{
+    bidirectional::DELEGATED,
+    push::{Delivered, Target},
+};
 
 /// A task, folded from its journal.
 #[derive(Clone, Debug)]
@@ -49,6 +52,8 @@ pub(crate) struct TaskView {
     answered: HashSet<CallId>,
     targets: BTreeMap<String, Target>,
     delivered: BTreeMap<String, Delivered>,
+    /// Tasks of other agents that it was passed on to.
+    delegated: Vec<Value>,
     was_asked: bool,
     /// The last thing that the client said, by its id.
     heard: Option<String>,
@@ -75,6 +80,7 @@ impl TaskView {
             answered: HashSet::new(),
             targets: BTreeMap::new(),
             delivered: BTreeMap::new(),
+            delegated: Vec::new(),
             was_asked: false,
             heard: None,
             keeps_past: true,
@@ -160,7 +166,8 @@ impl TaskView {
             artifacts: (with_artifacts && !self.artifacts.is_empty())
                 .then(|| self.artifacts.clone()),
             history: (!recent.is_empty()).then(|| recent.to_vec()),
-            metadata: None,
+            metadata: (!self.delegated.is_empty())
+                .then(|| HashMap::from([(DELEGATED_TO.to_owned(), json!(self.delegated))])),
         }
     }
 
@@ -374,6 +381,10 @@ impl TaskView {
                 if let Ok(piece) = serde_json::from_value::<Piece>(data.clone()) {
                     self.add_artifact(piece, updates);
                 }
+            }
+            // The same task is named again with every word that comes from it.
+            None if topic == DELEGATED && !self.delegated.contains(data) => {
+                self.delegated.push(data.clone());
             }
             None => {}
         }

@@ -12,10 +12,12 @@
 mod access;
 mod bindings;
 mod client;
+mod directory;
 mod foreign;
 mod legacy;
 mod nonsense;
 mod push;
 mod restart;
+mod router;
 mod support;
 mod tasks;

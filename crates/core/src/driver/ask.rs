@@ -115,7 +115,7 @@ impl Driver {
             let now = now_ms();
             let time_left = ledger
                 .with_ancestors(self.run)
-                .filter_map(|run| run.agent.parts().budget.time_left(run.state.spent(), now))
+                .filter_map(|run| ledger.budget_of(run).time_left(run.state.spent(), now))
                 .min();
             (self.request(&ledger, ask), time_left)
         };

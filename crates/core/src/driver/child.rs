@@ -51,7 +51,7 @@ impl Driver {
 
     /// The run of a child, begun if need be.
     fn child(&self, key: &str) -> Result<Option<RunId>, StoreError> {
-        let Some(agent) = self.agent.children().get(key) else {
+        let Some(agent) = self.agent.child(key) else {
             return Ok(None);
         };
         let mut ledger = self.shared.ledger();

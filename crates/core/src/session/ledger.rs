@@ -5,9 +5,12 @@ use std::{
     sync::Arc,
 };
 
+use serde_json::Value;
+
 use crate::{
-    Agent, Answer, CUT_NOTE, CallId, ChildrenMemory, Delivery, Entry, Event, Inquiry, InquiryKind,
-    Message, MessageId, RunId, RunState, Step, behavior::Machine,
+    Agent, Answer, Budget, CUT_NOTE, CallId, ChildrenMemory, Delivery, Entry, Event, Inquiry,
+    InquiryKind, Message, MessageId, RunId, RunState, Step, behavior::Machine,
+    session::GIVEN_BUDGET,
 };
 
 /// What a journal adds up to: every run with its state and its behaviour at work.
@@ -19,6 +22,8 @@ pub(crate) struct Ledger {
     grants: HashSet<String>,
     /// Ids that were given to calls; a model that repeats one gets another.
     call_ids: HashSet<CallId>,
+    /// What the session was given to use when it began, besides what its agent may.
+    given: Budget,
     /// Ids of requests, so that mail is not delivered twice.
     requests: HashSet<MessageId>,
 }
@@ -55,6 +60,11 @@ impl Run {
     pub(crate) fn decide(&self) -> Step {
         self.machine.decide(&self.state)
     }
+
+    /// What calls off what the run began elsewhere.
+    pub(crate) fn farewell(&self) -> Option<(String, Value)> {
+        self.machine.farewell(&self.state)
+    }
 }
 
 impl Ledger {
@@ -65,6 +75,7 @@ impl Ledger {
             last_at: 0,
             grants: HashSet::new(),
             call_ids: HashSet::new(),
+            given: Budget::default(),
             requests: HashSet::new(),
         }
     }
@@ -118,6 +129,20 @@ impl Ledger {
         Some((parent, key))
     }
 
+    /// What a run may use by itself: what its agent may, and for the root what the session was
+    /// given.
+    pub(crate) fn budget_of(&self, run: &Run) -> Budget {
+        let own = run.agent.parts().budget;
+        if run.parent.is_none() { own.min(self.given) } else { own }
+    }
+
+    /// What a run may still use, by its own budget and those above it.
+    pub(crate) fn left(&self, id: RunId, now: i64) -> Budget {
+        let runs = self.with_ancestors(id);
+        runs.map(|run| self.budget_of(run).left(run.state.spent(), now))
+            .fold(Budget::default(), Budget::min)
+    }
+
     /// What all runs wait for.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &Inquiry> {
         self.runs.iter().flat_map(|run| run.state.pending())
@@ -133,6 +158,11 @@ impl Ledger {
         self.next_seq = entry.seq + 1;
         self.last_at = self.last_at.max(entry.at);
         match &entry.event {
+            Event::SessionStarted { metadata, .. } => {
+                let given = metadata.get(GIVEN_BUDGET).cloned();
+                self.given =
+                    given.and_then(|given| serde_json::from_value(given).ok()).unwrap_or_default();
+            }
             Event::ChildStarted { child, key, .. } => self.start_child(entry.run, *child, key),
             Event::ChildReplied { child, .. } => {
                 if let Some(run) = self.run_mut(*child) {
@@ -219,7 +249,7 @@ impl Ledger {
             return;
         };
         // An agent that no longer has this child keeps the place, so that later runs keep theirs.
-        let agent = run.agent.children().get(key).unwrap_or(&run.agent).clone();
+        let agent = run.agent.child(key).unwrap_or_else(|| run.agent.clone());
         run.children.insert(key.to_owned(), child);
         let shared = run.shared.clone();
         let mut run = Run::new(child, agent, Some(parent));

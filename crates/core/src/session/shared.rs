@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     /// Who steered the turn under way and waits for its reply.
     steering: Mutex<Vec<oneshot::Sender<Reply>>>,
     cancel: Mutex<(CancellationToken, String)>,
+    /// Whether the session was put down.
+    pub(super) suspended: CancellationToken,
     _claim: Claim,
 }
 
@@ -48,6 +50,7 @@ impl Shared {
             turn: Arc::new(tokio::sync::Mutex::new(())),
             steering: Mutex::default(),
             cancel: Mutex::new((CancellationToken::new(), String::new())),
+            suspended: CancellationToken::new(),
             _claim: claim,
         }
     }

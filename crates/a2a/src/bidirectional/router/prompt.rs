@@ -1,0 +1,188 @@
+//! What the router tells the model at its decision points.
+
+use std::fmt::Write;
+
+use duologue_core::{Outcome, ToolSpec};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    decision::Point,
+    work::{MOST_STEPS, Work, WorkStep, shortened},
+};
+
+/// The most agents that a prompt tells of.
+const MOST_AGENTS: usize = 50;
+/// The most characters of one description.
+const LONGEST: usize = 300;
+
+/// Another agent, as a decision sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Peer {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) description: String,
+    /// Names and descriptions of what it can do.
+    #[serde(default)]
+    pub(crate) skills: Vec<String>,
+    /// Whether it did not answer when it was last tried.
+    #[serde(default)]
+    pub(crate) is_down: bool,
+}
+
+/// The tools, one in a line.
+fn tools(text: &mut String, specs: &[&ToolSpec]) {
+    text.push_str("Tools of this agent:\n");
+    for spec in specs {
+        let _ = writeln!(text, "- {}: {}", spec.name, cut(&spec.description));
+    }
+}
+
+/// The other agents, one in a line.
+fn agents(text: &mut String, peers: &[Peer]) {
+    if peers.is_empty() {
+        text.push_str("Other agents: none are known.\n");
+        return;
+    }
+    text.push_str("Other agents:\n");
+    for peer in peers.iter().take(MOST_AGENTS) {
+        let down = if peer.is_down { " (did not answer lately)" } else { "" };
+        let _ = write!(text, "- {} ({}){down}: {}", peer.id, peer.name, cut(&peer.description));
+        if !peer.skills.is_empty() {
+            let _ = write!(text, " Skills: {}", cut(&peer.skills.join("; ")));
+        }
+        text.push('\n');
+    }
+}
+
+pub(super) fn clarity() -> String {
+    "Look at the request above, with all that was said before. Is it clear enough to be worked on, \
+     or is something missing that cannot be guessed sensibly? Short requests are usually clear. \
+     Answer in JSON."
+        .to_owned()
+}
+
+pub(super) fn decomposition(
+    specs: &[&ToolSpec],
+    peers: &[Peer],
+    so_far: Option<(&Work, &WorkStep, &Outcome)>,
+) -> String {
+    let mut text = String::new();
+    tools(&mut text, specs);
+    agents(&mut text, peers);
+    let _ = write!(
+        text,
+        "\nDoes the request above have parts that are best done separately, for instance by \
+         different agents or at the same time? If so, give 2 to {MOST_STEPS} steps; steps that do \
+         not need each other's results run side by side. Each step names the agent that does it, \
+         or no agent if this one does. If it is one piece of work, needs_steps is false."
+    );
+    if let Some((work, step, outcome)) = so_far {
+        let _ = write!(text, "\n\nAn earlier plan failed at step {}: {outcome}.", step.id);
+        for step in &work.steps {
+            if let super::work::Stand::Done(parts) = &step.stand {
+                let task = shortened(&step.task);
+                let _ = write!(text, "\nDone: {task}\nResult: {}", shortened(parts));
+            }
+        }
+        text.push_str("\nMake a plan for what is left that avoids this.");
+    }
+    text.push_str(" Answer in JSON.");
+    text
+}
+
+pub(super) fn route(specs: &[&ToolSpec], peers: &[Peer]) -> String {
+    let mut text = String::new();
+    tools(&mut text, specs);
+    agents(&mut text, peers);
+    text.push_str(
+        "\nWho does what the request above asks for? `local`: this agent, for everything that it \
+         or its tools can do, its own commands included (connecting, listing agents or servers). \
+         `remote`: another agent from the list, if its skills fit better. `reject`: nobody, if it is \
+         harmful, illegal or impossible. Answer in JSON.",
+    );
+    text
+}
+
+pub(super) fn tool(specs: &[&ToolSpec]) -> String {
+    let mut text = String::new();
+    tools(&mut text, specs);
+    for spec in specs {
+        let _ =
+            writeln!(text, "Parameters of {}: {}", spec.name, cut(&spec.parameters.to_string()));
+    }
+    text.push_str(
+        "\nWhich one of these tools answers the request above best, and with what parameters? If \
+         none fits exactly, it is llm. Answer in JSON: {\"tool_name\": …, \"params\": {…}}.",
+    );
+    text
+}
+
+pub(super) fn risk(action: &str) -> String {
+    format!(
+        "This is about to be done: {action}\nCould it delete, pay, send or publish something, or \
+         be impossible to undo? Reading, answering and calculating are not risky. Answer in JSON."
+    )
+}
+
+pub(super) fn returned(step: &WorkStep, question: &str) -> String {
+    let agent = step.agent.as_deref().unwrap_or("another agent");
+    format!(
+        "The agent {agent} works on this: {}\nIt asks: {question}\nDoes the conversation above \
+         already hold the answer? Only then `handle_directly`, with the answer. If the user would \
+         have to decide or know it, `need_human_input`. Answer in JSON.",
+        shortened(&step.task)
+    )
+}
+
+pub(super) fn recovery(
+    peers: &[Peer],
+    step: &WorkStep,
+    outcome: &Outcome,
+    is_plan: bool,
+) -> String {
+    let mut text = String::new();
+    agents(&mut text, peers);
+    let who = step.agent.as_deref().unwrap_or("this agent itself");
+    let _ = write!(
+        text,
+        "\nThis was given to {who}: {}\nIt ended badly after {} tries: {outcome}\nWhat should be \
+         done? `retry` what may work the second time, `another_agent` if one can do the same, \
+         `local` if this agent can do it, {}`give_up` if nothing helps. Answer in JSON.",
+        shortened(&step.task),
+        step.tries,
+        if is_plan { "`replan` if the plan is wrong, " } else { "" },
+    );
+    text
+}
+
+pub(super) fn synthesis(work: &Work) -> String {
+    let mut text = "The request was worked on in steps. These are the results:\n".to_owned();
+    for (step, parts) in work.results().unwrap_or_default() {
+        let who = step.agent.as_deref().unwrap_or("this agent");
+        let task = shortened(&step.task);
+        let _ = writeln!(text, "\nStep {} ({who}): {task}\n{}", step.id, shortened(parts));
+    }
+    text.push_str(
+        "\nGive the user one answer to the request, put together from these results. Do not tell \
+         of the steps.",
+    );
+    text
+}
+
+/// What is said to a model whose answer did not fit.
+pub(super) fn misfit(point: Point, problem: &str) -> String {
+    format!(
+        "Your last answer cannot be used as the {}: {problem}. Give it again, as JSON and nothing \
+         else.",
+        point.name()
+    )
+}
+
+fn cut(text: &str) -> String {
+    let mut short: String = text.chars().take(LONGEST).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
