@@ -1,7 +1,7 @@
 //! The project's own chores, as `cargo xtask`.
 //!
-//! One file per chore: [`setup`], [`mod@test`], [`ci`], [`licences`], [`mod@bench`], [`kill`]. They start
-//! other programs through [`process`], which ends them when this one is interrupted.
+//! One file per chore: [`setup`], [`mod@test`], [`ci`], [`licences`], [`mod@bench`], [`kill`], [`fuzz`]. They
+//! start other programs through [`process`], which ends them when this one is interrupted.
 
 #![allow(
     clippy::print_stdout,
@@ -11,6 +11,7 @@
 
 mod bench;
 mod ci;
+mod fuzz;
 mod house;
 mod kill;
 mod licences;
@@ -42,6 +43,7 @@ enum Chore {
     Licences(licences::Args),
     Bench(bench::Args),
     Kill(kill::Args),
+    Fuzz(fuzz::Args),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Chore::Licences(args) => licences::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Kill(args) => kill::run(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
     });
     let Err(error) = done else {
         return ExitCode::SUCCESS;

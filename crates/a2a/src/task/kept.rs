@@ -11,11 +11,11 @@ const PAGE: usize = 200;
 /// The task that a session is, as its journal has it now. `None` where the session is no task.
 pub async fn kept_task(store: &dyn Store, id: &SessionId) -> Result<Option<Task>, StoreError> {
     let first = store.read(id, 0, 1).await?;
-    if TaskView::of(id.as_str(), &first).birth().is_none() {
+    if TaskView::of(id.as_str(), &first).context().is_empty() {
         return Ok(None);
     }
     let view = TaskView::of(id.as_str(), &read_all(store, id).await?);
-    Ok(Some(view.task(None, true)))
+    Ok(view.birth().map(|_| view.task(None, true)))
 }
 
 /// The tasks of a store, the last changed first: at most so many, of one agent or of all, and only

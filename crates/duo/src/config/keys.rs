@@ -9,6 +9,10 @@ use serde::Deserialize;
 
 use super::schema::{Kind, Setting, Word, choice, section};
 
+mod a2a;
+
+pub(crate) use a2a::{A2a, Remote, Server};
+
 section! {
     /// Keys at the top of the file, before the first `[section]`.
     Config {
@@ -43,6 +47,12 @@ section! {
         providers: BTreeMap<String, Provider> = BTreeMap::new(),
         /// Agents.
         agents: BTreeMap<String, Agent> = BTreeMap::new(),
+        /// Agents as servers.
+        server: Server = Server::default(),
+        /// Agents elsewhere.
+        remotes: BTreeMap<String, Remote> = BTreeMap::new(),
+        /// Agents among others.
+        a2a: A2a = A2a::default(),
         /// `duo chat`.
         repl: Repl = Repl::default(),
         /// The terminal.
@@ -268,6 +278,9 @@ section! {
         /// The file with the lines typed so far. Unset, it is `duologue/history.txt` in the
         /// platform's data folder.
         history: Option<PathBuf> = None,
+        /// A file that gets everything that is said and done as a text, turn by turn: an export of
+        /// the journal for people.
+        log: Option<PathBuf> = None,
     }
 }
 

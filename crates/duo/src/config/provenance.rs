@@ -55,7 +55,8 @@ pub(crate) struct Row {
 }
 
 /// Beginnings of keys that decide what agents may do, and to whom conversations and keys are sent.
-const GUARDED: [&str; 5] = ["permissions.", "tools.", "providers.", "workspace", "journal"];
+const GUARDED: [&str; 7] =
+    ["permissions.", "tools.", "providers.", "server.", "remotes.", "workspace", "journal"];
 
 /// The most characters of a value in the table. JSON has the whole.
 const SHOWN_CHARS: usize = 60;

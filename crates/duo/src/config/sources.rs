@@ -63,7 +63,9 @@ impl Default for Vocabulary {
     fn default() -> Self {
         Self {
             tools: Vec::new(),
-            behaviors: ["generic", "react", "planned", "dual"].map(String::from).to_vec(),
+            behaviors: ["generic", "react", "planned", "dual", "bidirectional"]
+                .map(String::from)
+                .to_vec(),
             providers: Vec::new(),
             models: Vec::new(),
             check_rule,
