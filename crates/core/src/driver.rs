@@ -6,31 +6,28 @@
 //!    └────────────────────── append ◀─────────────────────────┘
 //! ```
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Agent, Attendance, CallId, Delivery, Effect, Event, Expectation, FailureCause, FunctionContext,
-    HookChange, HookContext, Inquiry, InquiryKind, Limit, Message, Outcome, Phase, Reply, RunId,
-    Step, StopReason, StoreError, ToolResult, ToolStatus, Usage,
+    Agent, Attendance, CallId, Delivery, Effect, Event, Expectation, FailureCause, HookChange,
+    HookContext, Inquiry, InquiryKind, Limit, Message, Outcome, Phase, Reply, RunId, Step,
+    StopReason, StoreError, ToolResult, ToolStatus, Usage,
     session::{Shared, now_ms},
 };
 
 mod ask;
 mod batch;
 mod child;
+mod invoke;
 
 /// The most model calls of one task, whatever its behaviour and budget say.
 const MOST_STEPS: u64 = 1_000;
 
 /// The most decisions in a row that need no model, tool, child or function.
 const MOST_IDLE_DECISIONS: u32 = 1_000;
-
-/// How long a run that is stopped may take to call off what it began elsewhere.
-const FAREWELL: Duration = Duration::from_secs(10);
 
 /// A request on its way to an agent.
 pub(crate) struct Said {
@@ -438,44 +435,6 @@ impl Driver {
             }
         }
         Ok(())
-    }
-
-    async fn invoke(&self, function: String, input: Value) -> Result<Progress, StoreError> {
-        let answer = match self.agent.parts().functions.get(&function) {
-            None => Err(format!("there is no function {function}")),
-            Some(code) => tokio::select! {
-                answer = code(input, self.function_context()) => answer,
-                () = self.cancel.cancelled() => return Ok(Progress::GoOn),
-            },
-        };
-        let (output, error) = match answer {
-            Ok(output) => (Some(output), None),
-            Err(error) => (None, Some(error)),
-        };
-        self.append(Event::FunctionAnswered { function, output, error })?;
-        Ok(Progress::GoOn)
-    }
-
-    fn function_context(&self) -> FunctionContext {
-        FunctionContext {
-            session: self.shared.id.clone(),
-            run: self.run,
-            cancel: self.cancel.clone(),
-            left: self.shared.ledger().left(self.run, now_ms()),
-        }
-    }
-
-    /// A run is stopped before its end: let it call off what it began elsewhere. Nobody waits for
-    /// that.
-    fn bid_farewell(&self) {
-        let wish = match self.shared.ledger().run(self.run) {
-            Some(run) => run.farewell(),
-            None => None,
-        };
-        let Some((function, input)) = wish else { return };
-        let Some(code) = self.agent.parts().functions.get(&function) else { return };
-        let farewell = code(input, self.function_context());
-        tokio::spawn(tokio::time::timeout(FAREWELL, farewell));
     }
 
     fn last_reply(&self) -> Result<Reply, StoreError> {

@@ -295,7 +295,10 @@ impl Directory {
         }
         let url = parse_address(&agent.url)?;
         let began = Instant::now();
-        let reached = self.reach(&url).await;
+        let reached = match learn::may_be_reached(self, &agent, &url).await {
+            Ok(()) => self.reach(&url).await,
+            Err(why) => Err(RemoteError::Address(agent.url.clone(), why)),
+        };
         let latency = millis(began);
         let mut state = self.state();
         if let Some(known) = state.agents.get_mut(&agent.id) {
@@ -381,7 +384,7 @@ fn address_of(url: &Url) -> String {
 /// host differ by port or path.
 fn place_of(url: &Url) -> String {
     let host = match url.host() {
-        Some(url::Host::Domain(name)) if name == "localhost" => "127.0.0.1".to_owned(),
+        Some(url::Host::Domain("localhost")) => "127.0.0.1".to_owned(),
         Some(url::Host::Ipv4(ip)) if ip.is_unspecified() => "127.0.0.1".to_owned(),
         Some(url::Host::Ipv6(ip)) if ip.is_loopback() || ip.is_unspecified() => {
             "127.0.0.1".to_owned()

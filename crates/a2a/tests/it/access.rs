@@ -124,3 +124,83 @@ async fn known_callers_get_a_card_of_their_own() {
     let card = ada.call("GetExtendedAgentCard", json!({})).await;
     assert_eq!(card["description"], "for friends");
 }
+
+/// Somebody who signs tokens.
+struct Issuer {
+    pair: ring::signature::EcdsaKeyPair,
+    random: ring::rand::SystemRandom,
+}
+
+impl Issuer {
+    fn new() -> Self {
+        use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+        let random = ring::rand::SystemRandom::new();
+        let alg = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let key = EcdsaKeyPair::generate_pkcs8(alg, &random).unwrap();
+        let pair = EcdsaKeyPair::from_pkcs8(alg, key.as_ref(), &random).unwrap();
+        Self { pair, random }
+    }
+
+    fn jwks(&self) -> String {
+        let point = ring::signature::KeyPair::public_key(&self.pair).as_ref();
+        let (x, y) = (encoded(&point[1..33]), encoded(&point[33..]));
+        json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "k1", "x": x, "y": y}]}).to_string()
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        let header = encoded(json!({"alg": "ES256", "kid": "k1"}).to_string());
+        let signed = format!("{header}.{}", encoded(claims.to_string()));
+        let signature = self.pair.sign(&self.random, signed.as_bytes()).unwrap();
+        format!("{signed}.{}", encoded(signature))
+    }
+}
+
+fn encoded(bytes: impl AsRef<[u8]>) -> String {
+    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+#[tokio::test]
+async fn a_bearer_token_says_who_calls() {
+    let issuer = Issuer::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.json");
+    std::fs::write(&file, issuer.jwks()).unwrap();
+    let access =
+        Access::open().with_token_file(&file, Some("house".into()), Some("agents".into())).unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let serving = Server::new(done(), store).access(access).start().await.unwrap();
+    let claims =
+        |who: &str| json!({"sub": who, "iss": "house", "aud": "agents", "exp": 4_000_000_000_u64});
+    let with_token = |token: &str| {
+        let mut client = Client::new(&serving);
+        let headers = reqwest::header::HeaderMap::from_iter([(
+            reqwest::header::AUTHORIZATION,
+            format!("Bearer {token}").parse().unwrap(),
+        )]);
+        let http = reqwest::Client::builder().no_proxy().default_headers(headers);
+        client.http = http.build().unwrap();
+        client
+    };
+    let (ada, bob) = (issuer.token(&claims("ada")), issuer.token(&claims("bob")));
+    let task = with_token(&ada).send("go").await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(with_token(&ada).call("ListTasks", json!({})).await["totalSize"], 1);
+    assert_eq!(with_token(&bob).refused("GetTask", json!({"id": task["id"]})).await, -32001);
+    // Our own client sends it by the scheme's name on the card.
+    let scheme = serving.card().security_schemes.as_ref().unwrap().keys().next().unwrap();
+    let credentials = duologue_a2a::Credentials::none().with(scheme, &ada);
+    let remote = duologue_a2a::Remote::connect(serving.url(), &credentials).await.unwrap();
+    let found = remote.follow(task["id"].as_str().unwrap()).await.unwrap();
+    assert_eq!(json!(found.id), task["id"]);
+    let mut wrong = vec![Issuer::new().token(&claims("ada")), "nonsense".to_owned()];
+    for (field, value) in [("exp", json!(1)), ("iss", json!("other")), ("aud", json!("others"))] {
+        let mut claims = claims("ada");
+        claims[field] = value;
+        wrong.push(issuer.token(&claims));
+    }
+    for token in wrong {
+        let response = with_token(&token).post_rpc("SendMessage", said("go")).await;
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{token}");
+    }
+}

@@ -242,3 +242,20 @@ async fn an_open_question_survives_a_restart_in_the_middle_of_a_chain() {
     let done = Client::new(&serving).send_to(&task, "Rome").await;
     assert_eq!(done["artifacts"][0]["parts"][0]["text"], "Sunny in Rome.", "{done}");
 }
+
+#[tokio::test]
+async fn giving_up_on_a_question_cancels_the_task_that_asked_it() {
+    let serving = serve(asks()).await;
+    let remote = Remote::connect(serving.url(), &Credentials::none()).await.unwrap();
+    let session = start(&remote);
+    session.reply("The weather?").await.unwrap();
+    let reply = session.abandon("never mind").await.unwrap();
+    assert_eq!(reply.outcome, Outcome::Aborted { reason: "never mind".into() });
+    let client = Client::new(&serving);
+    let task = client.call("ListTasks", json!({})).await["tasks"][0].clone();
+    client.until(&task, "TASK_STATE_CANCELED").await;
+    // The next request is a task of its own, of the same conversation.
+    let reply = session.reply("The weather?").await.unwrap();
+    assert!(matches!(reply.outcome, Outcome::InputRequired { .. }), "{reply:?}");
+    assert_eq!(client.call("ListTasks", json!({})).await["totalSize"], 2);
+}

@@ -33,7 +33,7 @@ async fn agents_are_known_again_after_a_restart() {
 
     let again = Directory::open(&path).unwrap();
     assert!(again.warnings().is_empty());
-    assert_eq!(again.list(), [agent.clone()]);
+    assert_eq!(again.list(), vec![agent.clone()]);
     // By its address too, however that is written.
     let address = serving.url().replace("http://127.0.0.1", "localhost");
     assert_eq!(again.get(&address).unwrap(), agent);

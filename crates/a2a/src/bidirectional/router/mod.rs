@@ -14,6 +14,7 @@ mod command;
 mod decision;
 mod prompt;
 mod state;
+mod verdict;
 mod work;
 
 use std::sync::Arc;

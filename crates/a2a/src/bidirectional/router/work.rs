@@ -34,6 +34,8 @@ pub(super) struct WorkStep {
     pub(super) tries: u32,
     /// The last task of the other agent.
     pub(super) remote_task: Option<String>,
+    /// How many of its questions were answered without a person.
+    pub(super) handled: u32,
 }
 
 /// How a step stands.
@@ -76,6 +78,7 @@ impl Work {
             stand: Stand::Due,
             tries: 0,
             remote_task: None,
+            handled: 0,
         };
         Self { number, steps: vec![step], synthesised: false }
     }
@@ -109,6 +112,7 @@ impl Work {
                     stand: Stand::Due,
                     tries: 0,
                     remote_task: None,
+                    handled: 0,
                 })
                 .collect(),
             synthesised: true,

@@ -249,3 +249,21 @@ async fn what_is_said_while_another_agent_works_is_answered_by_the_local_llm() {
     assert!(asked.contains("assistant: Sunny.") && asked.contains("umbrella?"), "{asked}");
     talk.replays().await;
 }
+
+#[tokio::test]
+async fn agents_that_keep_each_other_busy_are_brought_before_the_user() {
+    let directory = Directory::in_memory();
+    let ask = || Turn::call("ask_human", json!({"question": "Are you sure?"}));
+    let turns = [ask(), ask(), ask(), ask(), Turn::text("At last.")];
+    let _doubter = other(&directory, "Doubter", turns).await;
+    let mut model = Decider::new().at("route", remote("doubter"));
+    for _ in 0..10 {
+        model = model.at("returned", json!({"decision": "handle_directly", "answer": "yes"}));
+    }
+    let talk = plain(&model, &directory);
+    let reply = talk.say("Do it").await;
+    assert_eq!(question_of(&reply.outcome), "doubter asks: Are you sure?");
+    assert_eq!(model.asked("returned").len(), 3);
+    assert_eq!(talk.answer(Answer::text("Yes!")).await.text(), "At last.");
+    talk.replays().await;
+}
