@@ -83,6 +83,28 @@ enum Bench {
         #[arg(last = true)]
         options: Vec<String>,
     },
+    /// What serving an agent over A2A costs
+    ///
+    /// An echo agent is served by a bare axum server that only parses and writes the same JSON, by
+    /// our server with its journal in memory, and by our server with its journal in SQLite, each in
+    /// a process of its own. `wrk` (apt-get install wrk) puts load on one after the other, 16
+    /// connections. The table shows the server's CPU time per SendMessage and per streamed task, and
+    /// how many there were in a second. Then 10,000 tasks wait at once, each with a subscriber: the
+    /// memory of each, and whether every subscriber hears the end.
+    ///
+    /// Further options go after `--`: `cargo xtask bench a2a -- --seconds 2 --repeats 1`
+    #[command(verbatim_doc_comment)]
+    A2a {
+        /// Add a2a-server-lf and a2a-protocol-server; builds a workspace of its own
+        #[arg(long)]
+        peers: bool,
+        /// Leave out the many open tasks
+        #[arg(long)]
+        no_crowd: bool,
+        /// Options of the benchmark itself
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
     /// What judging a recorded τ² simulation costs
     ///
     /// Reads every file of results in `TAU2_RESULTS_DIR` and judges its simulations, with the data in
@@ -111,6 +133,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             command.args(options);
             run_program(command)
         }
+        Bench::A2a { peers, no_crowd, options } => {
+            let mut command = bench_a2a("run");
+            if *peers {
+                command.args(build_peers()?);
+            }
+            command.args(options);
+            run_program(command)?;
+            if *no_crowd {
+                return Ok(());
+            }
+            run_program(bench_a2a("crowd"))
+        }
         Bench::Tau2 { options } => {
             let mut command = cargo(["run", "--release", "--package", "bench-tau2", "--"]);
             command.args(options);
@@ -137,6 +171,28 @@ fn bench_loop(what: &str) -> Command {
     let mut command = cargo(["run", "--release", "--package", "bench-loop", "--"]);
     command.arg(what);
     command
+}
+
+/// The A2A benchmark with one of its commands.
+pub(crate) fn bench_a2a(what: &str) -> Command {
+    let mut command = cargo(["run", "--release", "--package", "bench-a2a", "--"]);
+    command.arg(what);
+    command
+}
+
+/// Build the servers of others and say how the benchmark finds them.
+fn build_peers() -> Result<Vec<String>> {
+    let target = house::target().join("bench-a2a-peers");
+    let mut command = cargo(["build", "--release", "--locked"]);
+    command
+        .arg("--manifest-path")
+        .arg(house::root().join("bench-a2a-peers/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target);
+    run_program(command).context("building the servers of others")?;
+    let names = ["a2a-server-lf", "a2a-protocol-server"];
+    let program = |name| format!("--extra={name}={}", target.join("release").join(name).display());
+    Ok(names.map(program).into())
 }
 
 /// Build the rig arm and say how the benchmark finds it.

@@ -54,8 +54,10 @@ fn format() -> Result<()> {
         return Ok(());
     }
     run_program(cargo(["fmt", "--all", "--check"]))?;
-    let rig = ["fmt", "--manifest-path", "bench-rig/Cargo.toml", "--check"];
-    run_program(cargo(rig))
+    for beside in ["bench-rig/Cargo.toml", "bench-a2a-peers/Cargo.toml"] {
+        run_program(cargo(["fmt", "--manifest-path", beside, "--check"]))?;
+    }
+    Ok(())
 }
 
 fn lints() -> Result<()> {

@@ -1,8 +1,8 @@
 //! The project's own chores, as `cargo xtask`.
 //!
 //! One file per chore: [`setup`], [`mod@test`], [`ci`], [`licences`], [`mod@bench`], [`kill`],
-//! [`miniwob`]. They start
-//! other programs through [`process`], which ends them when this one is interrupted.
+//! [`miniwob`], [`fuzz`]. They start other programs through [`process`], which ends them when this
+//! one is interrupted.
 
 #![allow(
     clippy::print_stdout,
@@ -12,6 +12,7 @@
 
 mod bench;
 mod ci;
+mod fuzz;
 mod house;
 mod kill;
 mod licences;
@@ -45,6 +46,7 @@ enum Chore {
     Bench(bench::Args),
     Kill(kill::Args),
     Miniwob(miniwob::Args),
+    Fuzz(fuzz::Args),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Chore::Bench(args) => bench::run(&args),
         Chore::Kill(args) => kill::run(&args),
         Chore::Miniwob(args) => miniwob::run(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
     });
     let Err(error) = done else {
         return ExitCode::SUCCESS;

@@ -97,7 +97,10 @@ impl Stage {
         session.reply(case.request).await?;
         let entries = read_all(&*store, session.id()).await?;
         let note = entries.iter().find_map(|entry| match &entry.event {
-            Event::Note { topic, data } if topic == "decision" && data["point"] == point => {
+            Event::Note { topic, data }
+                if topic == "decision"
+                    && data.get("point").and_then(Value::as_str) == Some(point) =>
+            {
                 Some(data.clone())
             }
             _ => None,
@@ -107,10 +110,11 @@ impl Stage {
             self.directory.remove("clerk").await?;
         }
         let note = note.with_context(|| format!("{point} was never decided: {}", case.request))?;
-        let decision = note["decision"].as_str().unwrap_or_default().to_owned();
+        let word = |field: &str| note.get(field).and_then(Value::as_str).unwrap_or_default();
+        let decision = word("decision").to_owned();
         Ok(Verdict {
             is_right: case.right.contains(&decision.as_str()),
-            is_default: note["by"] == "default",
+            is_default: word("by") == "default",
             decision,
             took: *spent.lock().unwrap_or_else(PoisonError::into_inner),
         })

@@ -10,6 +10,7 @@
 //! - [`Server`] serves an agent. A task **is** a session: its history, status and artifacts are read
 //!   off the journal, and nothing else is kept.
 //! - [`Remote`] is another agent, in 1.0 or 0.3; [`Remote::agent`] makes it one of ours.
+//! - [`kept_tasks`] are the tasks of a store, for those who look into it without a server.
 //! - [`BidirectionalAgent`] is both at once, with a router that decides who does what is asked.
 //! - [`Directory`] is who else there is: known agents, how they are, and those they know.
 //! - [`Access`] says who may call; everybody sees only their own tasks.
@@ -45,7 +46,7 @@ pub use push::PushSettings;
 pub use server::{ServeError, Server, Serving};
 pub use service::Limits;
 pub use signature::{CardError, CardKey, verify_card};
-pub use task::{give_artifact, reply_directly};
+pub use task::{give_artifact, kept_task, kept_tasks, reply_directly};
 
 /// Choose the one TLS of the whole product, unless somebody has.
 fn install_tls() {

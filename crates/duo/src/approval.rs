@@ -195,7 +195,7 @@ fn next_key(wait: Duration) -> io::Result<Option<Pressed>> {
 }
 
 /// One line of text, with what stands there already. `None` when the person leaves.
-fn line(prompt: &str, text: &str) -> Result<Option<String>, Failure> {
+pub(crate) fn line(prompt: &str, text: &str) -> Result<Option<String>, Failure> {
     let mut editor = Reedline::create();
     if !text.is_empty() {
         editor.run_edit_commands(&[EditCommand::InsertString(text.to_owned())]);

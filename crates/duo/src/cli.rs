@@ -22,6 +22,8 @@ use crate::config::keys::Strategy;
         duo run --agent planned \"…\"            with a plan, a list and checks\n  \
         duo run --agent dual \"…\"               one half decides, the other works\n  \
         duo sessions list                       what was said before\n  \
+        duo serve --port 8080                   the agent as a server, over A2A\n  \
+        duo send localhost:8080 \"…\"            talk to such a server\n  \
         duo models                              what can be asked, and how to get more\n\n\
         Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 input required, 4 limit reached, \
         5 rejected, 6 impossible, 7 stuck, 130 aborted.",
@@ -160,6 +162,8 @@ pub(crate) enum Command {
     /// Open a page in a browser and try the browser's tools by hand.
     #[cfg(feature = "browser")]
     Browse(Browse),
+    #[command(flatten)]
+    A2a(crate::commands::a2a::A2a),
     /// Measure agents on τ²-bench: run, judge, score, compare.
     #[command(subcommand)]
     Bench(crate::commands::bench::Bench),

@@ -5,14 +5,17 @@ mod browsing;
 mod cast;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
+mod network;
+mod resident;
 
 use std::{
     collections::BTreeMap,
     io::{IsTerminal, Write},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
+use duologue_a2a::Directory;
 use duologue_core::{
     Agent, Attendance, MemoryStore, Model, SessionId, SessionOptions, Store, Toolbox,
 };
@@ -26,7 +29,11 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use self::cast::Cast;
-pub(crate) use self::cast::{How, lessons_file};
+pub(crate) use self::{
+    cast::{How, lessons_file},
+    network::Listen,
+    resident::Resident,
+};
 use crate::{
     cli::{self, Recording},
     config::{
@@ -51,6 +58,18 @@ const MODEL_WORDS: &[&str] = &[
 /// The script behind `demo`.
 const DEMO: &str = include_str!("demo.yaml");
 
+/// The variable in which earlier agents looked for the key of Anthropic's models.
+const CLAUDE_KEY: &str = "CLAUDE_API_KEY";
+
+/// What a command brings along for the configuration, before flags are looked at.
+#[derive(Default)]
+pub(crate) struct Given {
+    /// What a file of another form says.
+    pub(crate) settings: Vec<Flag>,
+    /// A key for Anthropic's models that stands in such a file.
+    pub(crate) claude_key: Option<String>,
+}
+
 /// Everything that commands work with.
 pub(crate) struct House {
     pub(crate) loaded: Loaded,
@@ -61,6 +80,7 @@ pub(crate) struct House {
     store: OnceCell<Arc<dyn Store>>,
     #[cfg(feature = "mcp")]
     mcp: OnceCell<duologue_mcp::Servers>,
+    directory: OnceLock<Directory>,
     /// The flag, which counts more than what a session remembers.
     asked_model: Option<String>,
     asked_agent: Option<String>,
@@ -70,7 +90,7 @@ pub(crate) struct House {
 
 impl House {
     /// Read the configuration and make ready.
-    pub(crate) fn open(flags: &cli::Shared) -> Result<Self, Failure> {
+    pub(crate) fn open(flags: &cli::Shared, given: Given) -> Result<Self, Failure> {
         let vocabulary = Vocabulary {
             tools: tool_names(),
             models: MODEL_WORDS.iter().map(ToString::to_string).collect(),
@@ -78,10 +98,16 @@ impl House {
             ..Vocabulary::default()
         };
         let mut sources = Sources::of_process(vocabulary)?;
-        sources.flags = flags_of(flags);
+        sources.flags = given.settings;
+        sources.flags.extend(flags_of(flags));
         sources.set.clone_from(&flags.set);
         let loaded = Config::load(&sources)?;
-        let providers = Providers::new(provider_configs(&loaded.config)).map_err(Failure::usage)?;
+        let variable = move |name: &str| match &given.claude_key {
+            Some(key) if name == CLAUDE_KEY => Some(key.clone()),
+            _ => std::env::var(name).ok(),
+        };
+        let configs = provider_configs(&loaded.config, &variable);
+        let providers = Providers::with_environment(configs, variable).map_err(Failure::usage)?;
         let paint = Paint::new(match loaded.config.ui.color {
             keys::Color::Auto => cli::Color::Auto,
             keys::Color::Always => cli::Color::Always,
@@ -95,6 +121,7 @@ impl House {
             store: OnceCell::new(),
             #[cfg(feature = "mcp")]
             mcp: OnceCell::new(),
+            directory: OnceLock::new(),
             asked_model: flags.model.clone(),
             asked_agent: flags.agent.clone(),
             asked_workspace: flags.workspace.is_some(),
@@ -207,7 +234,7 @@ impl House {
         let agent = self.config().agent.clone();
         let model = self.model_name(&agent)?;
         let workspace = self.config().workspace.clone();
-        Ok(Plan { agent, model, workspace, how: self.asked_how.clone() })
+        Ok(Plan { agent, model, workspace, how: self.asked_how.clone(), remote: None })
     }
 
     /// What a new session with an agent of this name is to be held with.
@@ -226,6 +253,7 @@ impl House {
         };
         let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
         let agent = self.asked_agent.clone().unwrap_or_else(|| agent.clone());
+        let remote = text("remote").filter(|_| self.asked_agent.is_none());
         let model = match (&self.asked_model, text("model")) {
             (None, Some(model)) => model,
             _ => self.model_name(&agent)?,
@@ -236,15 +264,13 @@ impl House {
         };
         let how = metadata.get("how").cloned().unwrap_or_default();
         let how = serde_json::from_value(how).unwrap_or_default();
-        Ok(Plan { agent, model, workspace, how: self.asked_how.clone().over(how) })
+        Ok(Plan { agent, model, workspace, how: self.asked_how.clone().over(how), remote })
     }
 
     /// The agent of a plan, ready to work.
     pub(crate) async fn agent(&self, plan: &Plan, recording: &Recording) -> Result<Agent, Failure> {
         self.bring_servers().await?;
-        let mut cast = Cast::new(self, plan);
-        cast.bring_models(recording).await?;
-        cast.agent()
+        Ok(self.resident(plan, recording).await?.agent().clone())
     }
 
     /// The agent of a plan without a model, for replays.
@@ -379,6 +405,8 @@ pub(crate) struct Plan {
     pub(crate) model: String,
     pub(crate) workspace: PathBuf,
     pub(crate) how: How,
+    /// Where the agent is, if it is elsewhere.
+    pub(crate) remote: Option<String>,
 }
 
 impl Plan {
@@ -401,7 +429,7 @@ fn tool_names() -> Vec<String> {
     let names = duologue_tools::names().iter();
     #[cfg(feature = "browser")]
     let names = names.chain(duologue_browser::NAMES);
-    names.map(ToString::to_string).collect()
+    names.copied().chain(duologue_a2a::TOOL_NAMES).map(str::to_owned).collect()
 }
 
 /// Whether a tool is one of the browser's.
@@ -461,7 +489,10 @@ fn flags_of(flags: &cli::Shared) -> Vec<Flag> {
     found
 }
 
-fn provider_configs(config: &Config) -> BTreeMap<String, ProviderConfig> {
+fn provider_configs(
+    config: &Config,
+    variable: &impl Fn(&str) -> Option<String>,
+) -> BTreeMap<String, ProviderConfig> {
     let convert = |provider: &keys::Provider| ProviderConfig {
         wire: provider.kind.map(|kind| match kind {
             ProviderKind::OpenAi => Wire::OpenaiChat,
@@ -476,5 +507,14 @@ fn provider_configs(config: &Config) -> BTreeMap<String, ProviderConfig> {
         idle_timeout_secs: provider.idle_timeout_seconds,
         prices: provider.prices.iter().map(|(name, p)| (name.clone(), p.to_core())).collect(),
     };
-    config.providers.iter().map(|(name, provider)| (name.clone(), convert(provider))).collect()
+    let convert = |(name, provider): (&String, _)| (name.clone(), convert(provider));
+    let mut configs: BTreeMap<String, ProviderConfig> =
+        config.providers.iter().map(convert).collect();
+    // The name that earlier agents know their key by, where nothing else is said.
+    let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
+    let anthropic = configs.entry("anthropic".to_owned()).or_default();
+    if anthropic.api_key_env.is_none() && !is_set("ANTHROPIC_API_KEY") && is_set(CLAUDE_KEY) {
+        anthropic.api_key_env = Some(CLAUDE_KEY.to_owned());
+    }
+    configs
 }

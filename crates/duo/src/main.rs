@@ -14,6 +14,7 @@ mod failure;
 mod house;
 #[cfg(feature = "local")]
 mod local;
+mod log;
 mod repl;
 mod terminal;
 
@@ -23,7 +24,7 @@ use clap::Parser;
 
 use cli::{Chat, Cli, Command, Sessions};
 use failure::{Done, Failure};
-use house::House;
+use house::{Given, House};
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
@@ -54,7 +55,11 @@ async fn run(mut cli: Cli) -> Done {
     // The agents of the bench are not all agents of the configuration.
     let is_bench = matches!(cli.command, Some(Command::Bench(_)));
     let benched = if is_bench { cli.shared.agent.take() } else { None };
-    let house = House::open(&cli.shared)?;
+    let given = match &cli.command {
+        Some(Command::A2a(command)) => command.given()?,
+        _ => Given::default(),
+    };
+    let house = House::open(&cli.shared, given)?;
     match cli.command.unwrap_or_else(|| Command::Chat(Chat::default())) {
         Command::Run(args) => commands::run::run(&house, args).await,
         Command::Chat(args) => repl::chat(house, args).await,
@@ -76,6 +81,7 @@ async fn run(mut cli: Cli) -> Done {
         Command::Mcp(args) => commands::mcp::mcp(&house, args).await,
         #[cfg(feature = "browser")]
         Command::Browse(args) => commands::browse::browse(&house, args).await,
+        Command::A2a(command) => commands::a2a::run(house, command).await,
         Command::Bench(args) => commands::bench::bench(&house, args, benched).await,
     }
 }

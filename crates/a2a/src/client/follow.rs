@@ -43,7 +43,7 @@ impl Remote {
         let mut silent_since: Option<Instant> = None;
         let can_stream = self.0.card.capabilities.streaming.unwrap_or_default();
         loop {
-            match self.look(task).await {
+            match self.task(task).await {
                 Ok(found) if is_settled(&found.status.state) => return Ok(found),
                 Ok(_) => {
                     silent_since = None;
@@ -66,7 +66,8 @@ impl Remote {
         }
     }
 
-    async fn look(&self, task: &str) -> Result<Task, A2AError> {
+    /// A task as it is now.
+    pub async fn task(&self, task: &str) -> Result<Task, A2AError> {
         let request = GetTaskRequest {
             id: task.to_owned(),
             history_length: None,

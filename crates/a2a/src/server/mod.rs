@@ -165,6 +165,11 @@ impl Server {
         self
     }
 
+    /// The card that a server of this agent would have, as far as that is known before it listens.
+    pub fn card_of(agent: &Agent, url: &str) -> AgentCard {
+        card_of(agent, &Access::open(), &Reached { url, grpc: None }, true)
+    }
+
     /// Begin to serve. Tasks that an earlier process left in the middle go on.
     pub async fn start(self) -> Result<Serving, ServeError> {
         if self.extended.is_some() && self.access.is_open() {

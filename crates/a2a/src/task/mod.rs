@@ -8,7 +8,7 @@
 //!   entry changes for whoever watches. `recover` finds tasks again.
 //! - `open` holds the sessions that somebody works on or listens to.
 //! - `follow` is somebody who watches.
-//! - `index` is what lists need; `recall` is what a new task knows of its conversation.
+//! - `kept` are tasks as a store has them; `index` is what lists need; `recall` is what a new task knows of its conversation.
 //! - `delegation` is whose hands a request has gone through.
 //! - `check`, `answer`, `convert` and `state` are between the protocol's words and ours.
 
@@ -18,6 +18,7 @@ pub(crate) mod convert;
 pub(crate) mod delegation;
 mod follow;
 mod index;
+mod kept;
 mod open;
 mod recall;
 pub(crate) mod record;
@@ -31,6 +32,7 @@ mod view;
 pub(crate) use check::history_length;
 pub(crate) use follow::{Until, Watch};
 pub(crate) use index::{Cursor, Filter};
+pub use kept::{kept_task, kept_tasks};
 pub(crate) use open::Open;
 pub(crate) use record::{Place, Update};
 pub use record::{give_artifact, reply_directly};

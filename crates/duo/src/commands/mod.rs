@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod a2a;
 pub(crate) mod bench;
 #[cfg(feature = "browser")]
 pub(crate) mod browse;

@@ -257,7 +257,12 @@ fn json_lines(out: &mut impl Write, entries: &[Arc<Entry>]) -> Done {
 
 /// A conversation as a text for people.
 fn markdown(id: &SessionId, entries: &[Arc<Entry>]) -> String {
-    let mut text = format!("# Session {id}\n");
+    format!("# Session {id}\n{}", markdown_of(entries))
+}
+
+/// Entries as a text for people.
+pub(crate) fn markdown_of(entries: &[Arc<Entry>]) -> String {
+    let mut text = String::new();
     for entry in entries {
         let part = match &entry.event {
             Event::UserRequest { message, .. } => format!("## User\n\n{}\n", message.text()),
@@ -313,7 +318,7 @@ pub(crate) async fn delete(house: &House, args: cli::Delete) -> Done {
     Ok(Exit::Completed)
 }
 
-fn local_time(ms: i64) -> String {
+pub(crate) fn local_time(ms: i64) -> String {
     match Timestamp::from_millisecond(ms) {
         Ok(time) => time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
         Err(_) => "?".into(),

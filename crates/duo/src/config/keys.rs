@@ -9,8 +9,10 @@ use serde::Deserialize;
 
 use super::schema::{Kind, Setting, Word, choice, section};
 
+mod a2a;
 mod browser;
 
+pub(crate) use a2a::{A2a, Remote, Server};
 pub(crate) use browser::Browser;
 
 section! {
@@ -51,6 +53,12 @@ section! {
         agents: BTreeMap<String, Agent> = BTreeMap::new(),
         /// MCP servers.
         mcp_servers: BTreeMap<String, McpServer> = BTreeMap::new(),
+        /// Agents as servers.
+        server: Server = Server::default(),
+        /// Agents elsewhere.
+        remotes: BTreeMap<String, Remote> = BTreeMap::new(),
+        /// Agents among others.
+        a2a: A2a = A2a::default(),
         /// `duo chat`.
         repl: Repl = Repl::default(),
         /// The terminal.
@@ -305,6 +313,9 @@ section! {
         /// The file with the lines typed so far. Unset, it is `duologue/history.txt` in the
         /// platform's data folder.
         history: Option<PathBuf> = None,
+        /// A file that gets everything that is said and done as a text, turn by turn: an export of
+        /// the journal for people.
+        log: Option<PathBuf> = None,
     }
 }
 

@@ -55,8 +55,17 @@ pub(crate) struct Row {
 }
 
 /// Beginnings of keys that decide what agents may do, and to whom conversations and keys are sent.
-const GUARDED: [&str; 7] =
-    ["permissions.", "tools.", "browser.", "providers.", "mcp_servers.", "workspace", "journal"];
+const GUARDED: [&str; 9] = [
+    "permissions.",
+    "tools.",
+    "browser.",
+    "providers.",
+    "mcp_servers.",
+    "server.",
+    "remotes.",
+    "workspace",
+    "journal",
+];
 
 /// The most characters of a value in the table. JSON has the whole.
 const SHOWN_CHARS: usize = 60;

@@ -20,6 +20,7 @@ pub(crate) fn fill_in(tree: &mut Table, sources: &Sources, problems: &mut Vec<Pr
         (Some("repl"), "history", None, "history.txt"),
         (Some("planned"), "lessons_file", None, "lessons.jsonl"),
         (Some("browser"), "state", None, "browser"),
+        (Some("a2a"), "directory", None, "agents.json"),
     ] {
         let table = match section {
             Some(section) => tree.tables.entry(section.into()).or_default(),
@@ -143,8 +144,9 @@ pub(crate) fn check(tree: &Table, vocabulary: &Vocabulary, problems: &mut Vec<Pr
     let mut problem = |origin: &Origin, key: &[&str], what: String| {
         problems.push(Problem { origin: origin.clone(), key: path::shown(key), what });
     };
-    for (section, tables) in [("agents", &agents.tables), ("providers", &providers.tables)] {
-        for (name, table) in tables {
+    let remotes = tree.tables.get("remotes").unwrap_or(&empty);
+    for (section, named) in [("agents", agents), ("providers", providers), ("remotes", remotes)] {
+        for (name, table) in &named.tables {
             if !path::is_bare(name) {
                 let what = "the name may have letters, digits, \"-\" and \"_\"".to_owned();
                 problem(&table.origin, &[section, name.as_str()], what);

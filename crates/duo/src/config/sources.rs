@@ -63,7 +63,7 @@ impl Default for Vocabulary {
     fn default() -> Self {
         Self {
             tools: Vec::new(),
-            behaviors: ["generic", "react", "planned", "dual", "browser"]
+            behaviors: ["generic", "react", "planned", "dual", "browser", "bidirectional"]
                 .map(String::from)
                 .to_vec(),
             providers: Vec::new(),

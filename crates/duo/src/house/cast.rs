@@ -1,5 +1,7 @@
 //! Agents as the configuration describes them, put together from behaviours, tools and models.
 
+mod bidirectional;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -141,6 +143,9 @@ impl<'a> Cast<'a> {
 
     /// The agent of the plan.
     pub(super) fn agent(&self) -> Result<Agent, Failure> {
+        if let Some(agent) = self.bidirectional()? {
+            return Ok(agent.agent().clone());
+        }
         Ok(self.build(self.role(&self.plan.agent, &self.plan.model)?)?.build())
     }
 
@@ -213,6 +218,12 @@ impl<'a> Cast<'a> {
         let tools = || self.house.tools(&self.plan.workspace, section.tools.as_deref());
         let builder = match section.behavior.as_str() {
             "dual" => return self.dual(role),
+            "bidirectional" => {
+                return Err(Failure::usage(format!(
+                    "the agent \"{}\" is bidirectional and cannot be a part of another",
+                    role.name
+                )));
+            }
             "planned" => self.planned(role, tools()?)?,
             #[cfg(feature = "browser")]
             "browser" => self.house.browsing(

@@ -47,8 +47,10 @@ impl Editor {
         Self(line)
     }
 
-    pub(super) fn read(&mut self) -> Result<Typed, Failure> {
-        let signal = tokio::task::block_in_place(|| self.0.read_line(&Mark))?;
+    /// The next line, with this before the mark.
+    pub(super) fn read(&mut self, before: &str) -> Result<Typed, Failure> {
+        let mark = Mark(before.to_owned());
+        let signal = tokio::task::block_in_place(|| self.0.read_line(&mark))?;
         Ok(match signal {
             Signal::Success(line) => Typed::Line(line.replace("\\\n", "\n")),
             Signal::CtrlC => Typed::Interrupt,
@@ -59,12 +61,12 @@ impl Editor {
 
 const MENU: &str = "commands";
 
-/// The prompt.
-struct Mark;
+/// The prompt, and what stands before it.
+struct Mark(String);
 
 impl Prompt for Mark {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        "".into()
+        self.0.as_str().into()
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {

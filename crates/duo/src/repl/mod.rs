@@ -2,6 +2,10 @@
 
 mod commands;
 mod editor;
+mod keywords;
+mod log;
+mod network;
+mod one_call;
 
 use std::io::{BufRead, IsTerminal};
 
@@ -12,18 +16,23 @@ use crate::{
     conversation::{conclude, converse},
     exit::Exit,
     failure::{Done, Failure},
-    house::{House, Plan},
+    house::{House, Plan, Resident},
     terminal::{Screen, Style},
 };
 use editor::{Editor, Typed};
+use log::Logged;
+use network::Network;
 
 /// A chat under way. Commands work on it.
 pub(crate) struct Repl {
     house: House,
     plan: Plan,
+    resident: Resident,
     session: Session,
     screen: Screen,
     recording: Recording,
+    network: Network,
+    logged: Logged,
 }
 
 /// What a command wants to happen afterwards.
@@ -36,6 +45,20 @@ pub(crate) enum Next {
 }
 
 pub(crate) async fn chat(house: House, args: Chat) -> Done {
+    chat_with(house, args, &Start::default()).await
+}
+
+/// What a chat begins with, besides a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Start {
+    /// Serve the agent on this port.
+    pub(crate) listen: Option<u16>,
+    /// Connect to this agent.
+    pub(crate) connect: Option<String>,
+}
+
+/// The same, but first do what was asked for.
+pub(crate) async fn chat_with(house: House, args: Chat, start: &Start) -> Done {
     let (plan, id) = match &args.session {
         None => (house.plan()?, None),
         Some(prefix) => {
@@ -44,9 +67,28 @@ pub(crate) async fn chat(house: House, args: Chat) -> Done {
         }
     };
     let screen = Screen::new(house.paint, false, false);
-    let session = hold(&house, &plan, &args.recording, id.as_ref()).await?;
-    let mut repl = Repl { house, plan, session, screen, recording: args.recording };
-    if std::io::stdin().is_terminal() { repl.typed().await } else { repl.piped().await }
+    let (resident, session) = hold(&house, &plan, &args.recording, id.as_ref()).await?;
+    let recording = args.recording;
+    let (network, logged) = (Network::default(), Logged::default());
+    let mut repl = Repl { house, plan, resident, session, screen, recording, network, logged };
+    let is_typed = std::io::stdin().is_terminal();
+    if is_typed {
+        repl.banner()?;
+    }
+    if let Some(port) = start.listen {
+        repl.listen(port).await?;
+    }
+    if let Some(place) = &start.connect {
+        // The other agent may come up later; the chat is good without it.
+        if let Err(failure) = repl.connect(place).await {
+            repl.complain(&failure.to_string())?;
+        }
+    }
+    let done = if is_typed { repl.typed().await } else { repl.piped().await };
+    if let Some(serving) = repl.network.serving.take() {
+        serving.stop().await;
+    }
+    done
 }
 
 /// Begin a session, or take one up.
@@ -55,26 +97,26 @@ async fn hold(
     plan: &Plan,
     recording: &Recording,
     id: Option<&SessionId>,
-) -> Result<Session, Failure> {
-    let agent = house.agent(plan, recording).await?;
+) -> Result<(Resident, Session), Failure> {
+    let resident = house.resident(plan, recording).await?;
     let options = house.session_options(plan);
     let store = house.store().await?;
-    Ok(match id {
-        None => Session::start(&agent, store, options)?,
-        Some(id) => Session::open(&agent, store, id, options).await?,
-    })
+    let session = match id {
+        None => Session::start(resident.agent(), store, options)?,
+        Some(id) => Session::open(resident.agent(), store, id, options).await?,
+    };
+    Ok((resident, session))
 }
 
 impl Repl {
     /// A person types.
     async fn typed(&mut self) -> Done {
-        self.banner()?;
         let mut editor = Editor::new(self.house.config().repl.history.as_deref());
         if self.session.is_unfinished() {
             self.turn(None).await?;
         }
         loop {
-            match editor.read()? {
+            match editor.read(&self.prompt())? {
                 Typed::Line(line) if line.trim().is_empty() => {}
                 Typed::Line(line) => {
                     if self.take(&line).await? == Next::Leave {
@@ -106,6 +148,7 @@ impl Repl {
             let message = Message::user(line);
             let reply = converse(&self.session, &mut self.screen, Some(message)).await?;
             exit = conclude(&self.session, &mut self.screen, &reply)?;
+            self.log(&self.session.clone()).await?;
             if exit != Exit::Completed {
                 break;
             }
@@ -114,6 +157,8 @@ impl Repl {
     }
 
     async fn take(&mut self, line: &str) -> Result<Next, Failure> {
+        let in_words = keywords::command_of(line);
+        let line = in_words.as_deref().unwrap_or(line);
         if line.trim_start().starts_with(':') {
             return match self.command(line.trim()).await {
                 Ok(next) => Ok(next),
@@ -146,7 +191,15 @@ impl Repl {
             }
             Err(failure) => self.complain(&failure.to_string())?,
         }
-        Ok(())
+        self.log(&self.session.clone()).await
+    }
+
+    /// What stands before the mark: the agent that the chat is connected to.
+    fn prompt(&self) -> String {
+        match &self.network.connection {
+            Some(connection) => format!("{}@{} ", self.plan.agent, connection.place),
+            None => String::new(),
+        }
     }
 
     /// Go on with another plan or another session.
@@ -161,7 +214,8 @@ impl Repl {
             let options = duologue_core::SessionOptions::default();
             self.session = Session::start(&agent, std::sync::Arc::new(aside), options)?;
         }
-        self.session = hold(&self.house, &plan, &self.recording, id.as_ref()).await?;
+        (self.resident, self.session) =
+            hold(&self.house, &plan, &self.recording, id.as_ref()).await?;
         self.plan = plan;
         Ok(())
     }

@@ -4,7 +4,7 @@ use duologue_behaviors::{
     ConclusionNote, DecidedBy, Decision, DecisionNote, PlannedNote, ReplanNote, StuckNote, Todo,
     TodoItem, TodoStatus, ValidationNote,
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{Paint, Style, clip, visible};
@@ -27,7 +27,10 @@ pub(crate) enum Shown {
 pub(crate) fn note(paint: Paint, topic: &str, data: &Value) -> Option<Shown> {
     let lines = match topic {
         "hr_loop" => return Some(Shown::Nothing),
-        DecisionNote::TOPIC => decision(paint, &read(data)?),
+        DecisionNote::TOPIC => match read(data) {
+            Some(note) => decision(paint, &note),
+            None => routed(paint, &read(data)?),
+        },
         ConclusionNote::TOPIC => conclusion(paint, &read(data)?),
         _ => match PlannedNote::read(topic, data)? {
             PlannedNote::Todo(todo) => return Some(Shown::Todo(todo)),
@@ -39,6 +42,26 @@ pub(crate) fn note(paint: Paint, topic: &str, data: &Value) -> Option<Shown> {
 
 fn read<T: DeserializeOwned>(data: &Value) -> Option<T> {
     T::deserialize(data).ok()
+}
+
+/// What a router decided at one of its points.
+#[derive(Deserialize)]
+struct Routed {
+    point: String,
+    decision: String,
+    by: String,
+    #[serde(default)]
+    why: String,
+}
+
+fn routed(paint: Paint, note: &Routed) -> String {
+    let by = if note.by == "model" { "" } else { " (by default)" };
+    let title = paint.text(Style::Bold, format!("◆ {}: ", visible(&note.point)));
+    let why = match note.why.trim() {
+        "" => String::new(),
+        why => paint.text(Style::Dim, format!(" · {}", line(why))),
+    };
+    format!("{title}{}{by}{why}", line(&note.decision))
 }
 
 fn decision(paint: Paint, note: &DecisionNote) -> String {

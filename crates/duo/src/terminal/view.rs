@@ -14,6 +14,9 @@ use super::{
 /// How much of a call or result one line shows.
 const LINE_CHARS: usize = 100;
 
+/// Functions by which agents know and reach each other.
+const PLUMBING: [&str; 4] = ["a2a_send", "a2a_follow", "known_agents", "call_off_delegated"];
+
 /// The first `most` characters of a text's first line, with a mark where something is left out.
 pub(crate) fn clip(text: &str, most: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default().trim_end();
@@ -60,6 +63,9 @@ pub(crate) fn result_line(paint: Paint, result: &ToolResult) -> String {
 pub(crate) fn outcome_line(paint: Paint, outcome: &Outcome) -> Option<String> {
     let style = match outcome {
         Outcome::Completed => return None,
+        Outcome::Rejected { reason } => {
+            return Some(paint.text(Style::Bad, format!("■ Task rejected: {reason}")));
+        }
         Outcome::InputRequired { .. } | Outcome::Aborted { .. } => Style::Warning,
         _ => Style::Bad,
     };
@@ -155,6 +161,10 @@ pub(crate) fn entry_line(paint: Paint, speakers: &Speakers, entry: &Entry) -> Op
         },
         Event::FunctionAnswered { function, error: Some(error), .. } => {
             paint.text(Style::Bad, format!("ƒ {function} failed: {error}"))
+        }
+        // How agents reach each other is told by what they say.
+        Event::FunctionAnswered { function, .. } if PLUMBING.contains(&function.as_str()) => {
+            return None;
         }
         Event::FunctionAnswered { function, .. } => {
             paint.text(Style::Dim, format!("ƒ {function} answered"))

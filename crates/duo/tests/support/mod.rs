@@ -2,6 +2,10 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this")]
 
+pub mod serving;
+#[cfg(target_os = "linux")]
+pub mod terminal;
+
 use std::{
     path::PathBuf,
     process::{Command, Output, Stdio},

@@ -129,11 +129,11 @@ fn an_unknown_word_is_explained() {
         ),
         (
             "agents.a.behavior = 'weaver'",
-            "agents.a.behavior: unknown behavior \"weaver\"; there are \"generic\", \"react\", \"planned\", \"dual\", \"browser\"",
+            "agents.a.behavior: unknown behavior \"weaver\"; there are \"generic\", \"react\", \"planned\", \"dual\", \"browser\", \"bidirectional\"",
         ),
         (
             "agents.a.behavior = 'reakt'",
-            "agents.a.behavior: unknown behavior \"reakt\" (did you mean \"react\"?); there are \"generic\", \"react\", \"planned\", \"dual\", \"browser\"",
+            "agents.a.behavior: unknown behavior \"reakt\" (did you mean \"react\"?); there are \"generic\", \"react\", \"planned\", \"dual\", \"browser\", \"bidirectional\"",
         ),
         (
             "agents.a.tools = ['echo', 'shel']",

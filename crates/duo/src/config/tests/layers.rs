@@ -21,13 +21,18 @@ fn nothing_configured_gives_the_defaults_at_their_places() {
         workspace: PROJECT.into(),
         repl: super::super::keys::Repl {
             history: Some(format!("{HOME}/.local/share/duologue/history.txt").into()),
+            ..Default::default()
+        },
+        a2a: super::super::keys::A2a {
+            directory: Some(format!("{HOME}/.local/share/duologue/agents.json").into()),
+            ..Default::default()
         },
         planned: learning_at_home(),
         browser: super::super::keys::Browser {
             state: Some(format!("{HOME}/.local/share/duologue/browser").into()),
             ..Default::default()
         },
-        agents: ["generic", "react", "planned", "dual", "browser"]
+        agents: ["generic", "react", "planned", "dual", "browser", "bidirectional"]
             .map(|name| {
                 let planned = learning_at_home();
                 let agent = Agent { behavior: name.into(), planned, ..Agent::default() };

@@ -17,7 +17,7 @@ pub(super) const COMMAND: Command = Command {
                 }
                 return Ok(Next::Stay);
             }
-            let plan = Plan { agent: name.to_owned(), ..repl.plan.clone() };
+            let plan = Plan { agent: name.to_owned(), remote: None, ..repl.plan.clone() };
             let id = repl.session.id().clone();
             repl.switch(plan, Some(id)).await?;
             repl.banner()?;

@@ -1,17 +1,29 @@
 //! The table of chat commands: one file each, registered here.
 
 mod agent;
+mod artifacts;
+mod card;
+mod connect;
+mod disconnect;
 mod fork;
 mod help;
 mod history;
+mod listen;
+mod memory;
 mod model;
 mod new;
 mod open;
 mod pending;
 mod permissions;
 mod quit;
+mod remote;
+mod servers;
 mod session;
 mod sessions;
+mod stop;
+mod task;
+mod tasks;
+mod tool;
 mod tools;
 
 use std::{future::Future, pin::Pin};
@@ -44,10 +56,22 @@ pub(crate) const ALL: &[Command] = &[
     fork::COMMAND,
     history::COMMAND,
     pending::COMMAND,
+    memory::COMMAND,
     tools::COMMAND,
+    tool::COMMAND,
     permissions::COMMAND,
     agent::COMMAND,
     model::COMMAND,
+    servers::COMMAND,
+    connect::COMMAND,
+    disconnect::COMMAND,
+    remote::COMMAND,
+    card::COMMAND,
+    listen::COMMAND,
+    stop::COMMAND,
+    tasks::COMMAND,
+    task::COMMAND,
+    artifacts::COMMAND,
     quit::COMMAND,
 ];
 
