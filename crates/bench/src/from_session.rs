@@ -57,7 +57,10 @@ struct Reader {
 
 struct Batch {
     content: Option<String>,
+    /// The calls that are told.
     calls: Vec<duologue_core::ToolCall>,
+    /// All calls of the message.
+    all: Vec<CallId>,
     results: HashMap<CallId, Arc<ToolResult>>,
 }
 
@@ -73,7 +76,7 @@ impl Reader {
             Event::ToolEnded { result, .. } => {
                 let Some(batch) = self.open.get_mut(&entry.run) else { return };
                 batch.results.insert(result.call_id.clone(), Arc::clone(result));
-                if batch.calls.iter().all(|call| batch.results.contains_key(&call.id))
+                if batch.all.iter().all(|id| batch.results.contains_key(id))
                     && let Some(batch) = self.open.remove(&entry.run)
                 {
                     self.close(batch);
@@ -113,17 +116,18 @@ impl Reader {
             );
             return;
         }
-        self.open.insert(run, Batch { content: text, calls, results: HashMap::new() });
+        let all = message.tool_calls().map(|call| call.id.clone()).collect();
+        self.open.insert(run, Batch { content: text, calls, all, results: HashMap::new() });
     }
 
     /// A question that nobody has answered yet is the last word; calls without answers are left out.
     fn finish(mut self) -> Vec<Message> {
         if let Some(batch) = self.open.remove(&RunId::ROOT) {
-            let waits = |call: &duologue_core::ToolCall| {
-                matches!(self.calls.get(&call.id), Some(Kind::CarriedOut))
-                    && !batch.results.contains_key(&call.id)
+            let waits = |id: &CallId| {
+                !matches!(self.calls.get(id), Some(Kind::Question(_)))
+                    && !batch.results.contains_key(id)
             };
-            if !batch.calls.iter().any(waits) {
+            if !batch.all.iter().any(waits) {
                 self.close(batch);
             }
         }
@@ -132,7 +136,7 @@ impl Reader {
 
     /// A batch whose calls all have results: calls and their answers, then questions and theirs.
     fn close(&mut self, batch: Batch) {
-        let Batch { content, calls, results } = batch;
+        let Batch { content, calls, results, .. } = batch;
         let is_call = |id: &CallId| matches!(self.calls.get(id), Some(Kind::CarriedOut));
         let made: Vec<&duologue_core::ToolCall> = calls.iter().filter(|c| is_call(&c.id)).collect();
         if !made.is_empty() {

@@ -21,8 +21,7 @@ use duologue_tools::{
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use self::cast::Cast;
-pub(crate) use self::cast::{How, lessons_file};
+pub(crate) use self::cast::{Cast, How, Outside, lessons_file};
 use crate::{
     cli::{self, Recording},
     config::{
@@ -200,6 +199,17 @@ impl House {
         let model = self.model_name(&agent)?;
         let workspace = self.config().workspace.clone();
         Ok(Plan { agent, model, workspace, how: self.asked_how.clone() })
+    }
+
+    /// What an agent is to be asked with: this model, unless flags name one for a half of it, or
+    /// otherwise its own.
+    pub(crate) fn plan_for(&self, agent: &str, model: Option<&str>) -> Result<Plan, Failure> {
+        let (model, how) = match model {
+            Some(model) => (model.to_owned(), self.asked_how.clone().with_usual_model(model)),
+            None => (self.model_name(agent)?, self.asked_how.clone()),
+        };
+        let workspace = self.config().workspace.clone();
+        Ok(Plan { agent: agent.to_owned(), model, workspace, how })
     }
 
     /// What an existing session is to be held with: as it was, unless flags say otherwise.

@@ -1,8 +1,11 @@
 //! `duo`: build, run, connect and measure LLM agents.
 //!
-//! The program is thin: [`cli`] says what it understands, [`house`] puts configuration, journal,
-//! models, tools and agents together, [`commands`] has one file per command, [`repl`] is the chat,
-//! and [`terminal`] is what a person sees.
+//! The program is thin: `cli` says what it understands, `house` puts configuration, journal, models,
+//! tools and agents together, `commands` has one file per command, `repl` is the chat, and
+//! `terminal` is what a person sees.
+//!
+//! It is a library for one reason: [`bench`] is the command line of `duo bench` for a program that
+//! brings agents, users or domains of its own.
 
 mod approval;
 mod cli;
@@ -17,27 +20,52 @@ mod local;
 mod repl;
 mod terminal;
 
-use std::io::Write;
+use std::{future::Future, io::Write, process::ExitCode};
 
 use clap::Parser;
+use duologue_bench::Registry;
 
 use cli::{Chat, Cli, Command, Sessions};
+use commands::bench::BenchCli;
 use failure::{Done, Failure};
 use house::House;
 
-fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+/// The program `duo`.
+pub fn main() -> ExitCode {
+    program(run(Cli::parse()))
+}
+
+/// The command line of `duo bench` with what this registry knows: `run`, `evaluate`, `view` and all
+/// the others, with the models and agents of the configuration.
+///
+/// ```no_run
+/// use duologue_bench::{Mode, Registry, Seated, baselines::Idle};
+///
+/// let mut registry = Registry::default();
+/// registry.register_agent("mine", Mode::Dialogue, false, |_| Ok(Box::new(Seated::new(Idle))));
+/// duo::bench(registry);
+/// ```
+pub fn bench(registry: Registry) -> ExitCode {
+    let mut cli = BenchCli::parse();
+    program(async move {
+        let agent = cli.shared.agent.take();
+        let house = House::open(&cli.shared)?;
+        commands::bench::bench(&house, registry, cli.bench, agent).await
+    })
+}
+
+fn program(work: impl Future<Output = Done>) -> ExitCode {
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => return end(Err(Failure::new(error))),
     };
-    let done = runtime.block_on(run(cli));
+    let done = runtime.block_on(work);
     // Blocking reads of a terminal must not keep the program alive.
     runtime.shutdown_background();
     end(done)
 }
 
-fn end(done: Done) -> std::process::ExitCode {
+fn end(done: Done) -> ExitCode {
     let exit = match done {
         Ok(exit) => exit,
         Err(failure) if failure.exit() == exit::Exit::Completed => failure.exit(),
@@ -47,7 +75,7 @@ fn end(done: Done) -> std::process::ExitCode {
             failure.exit()
         }
     };
-    std::process::ExitCode::from(exit as u8)
+    ExitCode::from(exit as u8)
 }
 
 async fn run(mut cli: Cli) -> Done {
@@ -72,6 +100,8 @@ async fn run(mut cli: Cli) -> Done {
         Command::Tools(args) => commands::tools::tools(&house, args),
         Command::Config(args) => commands::config::config(&house, args),
         Command::Lessons(args) => commands::lessons::lessons(&house, args).await,
-        Command::Bench(args) => commands::bench::bench(&house, args, benched).await,
+        Command::Bench(args) => {
+            commands::bench::bench(&house, Registry::default(), args, benched).await
+        }
     }
 }

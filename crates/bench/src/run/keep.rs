@@ -48,6 +48,7 @@ pub struct Journal {
 }
 
 /// A line of the journal.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line<'a> {
