@@ -8,25 +8,32 @@ use crate::{
     process::{cargo, run as run_program},
 };
 
-/// The variable that tells the test how often to kill.
-const KILLS: &str = "DUOLOGUE_TEST_KILLS";
-
 /// Kill a running agent again and again and see it resume
 ///
 /// A scripted run of 20 steps with tools is killed with `kill -9` at random points and resumed,
 /// until it ends. Every resumed run must end as the unkilled one did, and no finished call may run
-/// twice. The ordinary tests do the same with fewer kills.
+/// twice. With `--bench` it is a run of 40 simulations, whose results must be those of an unkilled
+/// one. The ordinary tests do the same with fewer kills.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often to kill
-    #[arg(long, default_value_t = 200, value_parser = value_parser!(u32).range(1..=100_000))]
-    kills: u32,
+    /// How often to kill; 200 times otherwise, a benchmark 50 times
+    #[arg(long, value_parser = value_parser!(u32).range(1..=100_000))]
+    kills: Option<u32>,
+
+    /// Kill a benchmark instead of an agent
+    #[arg(long)]
+    bench: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let test = house::root().join("crates/duo/tests/kill.rs");
+    // The variable tells the test how often to kill.
+    let (name, variable, usual) = match args.bench {
+        true => ("bench_kill", "DUOLOGUE_TEST_BENCH_KILLS", 50),
+        false => ("kill", "DUOLOGUE_TEST_KILLS", 200),
+    };
+    let test = house::root().join(format!("crates/duo/tests/{name}.rs"));
     ensure!(test.exists(), "there is no kill test here: {} is missing", test.display());
-    let mut command = cargo(["test", "--package", "duo", "--test", "kill", "--"]);
-    command.arg("--nocapture").env(KILLS, args.kills.to_string());
+    let mut command = cargo(["test", "--package", "duo", "--test", name, "--"]);
+    command.arg("--nocapture").env(variable, args.kills.unwrap_or(usual).to_string());
     run_program(command)
 }

@@ -19,8 +19,8 @@ use crate::{
 pub enum DataError {
     /// Nothing says where it is.
     #[error(
-        "no data directory: set TAU2_DATA_DIR to the `data` folder of a τ²-bench checkout, or \
-         give --data"
+        "no data directory: get the data with `duo bench data pull`, or set TAU2_DATA_DIR to the \
+         `data` folder of a τ²-bench checkout, or give --data"
     )]
     NoDirectory,
     /// A file cannot be read.

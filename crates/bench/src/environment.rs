@@ -226,6 +226,23 @@ impl Environment {
         Ok(differing)
     }
 
+    /// Makes the calls of a conversation that this environment was in again, all of them: each must
+    /// be answered as it was.
+    pub fn repeat(&mut self, messages: &[Message]) -> Result<(), Failure> {
+        for (call, answer) in calls_with_answers(messages)? {
+            let response = self.respond(call);
+            if !same_content(response.content.as_deref(), answer.content.as_deref()) {
+                return raise(format!(
+                    "{} with {} is answered differently now",
+                    call.name,
+                    python::repr(&call.arguments)
+                ));
+            }
+            self.sync()?;
+        }
+        Ok(())
+    }
+
     /// Whether a replay calls this tool again: it exists and changes something.
     fn is_replayed(&self, name: &str) -> bool {
         self.toolkits().find_map(|kit| kit.tool(name)).is_some_and(|tool| tool.mutates)

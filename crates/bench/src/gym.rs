@@ -197,8 +197,4 @@ impl Seat for Actions {
     fn stop(&mut self, _: Option<&Incoming>) {}
 
     fn set_seed(&mut self, _: i64) {}
-
-    fn state(&self) -> Option<serde_json::Value> {
-        None
-    }
 }

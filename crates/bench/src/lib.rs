@@ -14,8 +14,8 @@
 //! - A [`Participant`] is an agent ([`agents`]) or a simulated user ([`users`]); an
 //!   [`Orchestrator`] passes messages between them and the environment.
 //! - A [`Registry`] knows agents, users and domains by name; [`run`] runs a plan of many
-//!   simulations. Any Duologue agent takes part by way of a [`SessionSeat`]; [`gym`] is for training
-//!   loops.
+//!   simulations. Any Duologue agent takes part by way of a [`SessionSeat`], one that cannot be given
+//!   tools by a [`WordsSeat`]; [`gym`] is for training loops.
 //! - [`python`] does what the reference's results show of Python: JSON, `repr`, arithmetic.
 
 pub mod agents;
@@ -27,6 +27,7 @@ pub mod domains;
 mod environment;
 pub mod evaluate;
 mod failure;
+mod from_session;
 pub mod gym;
 pub mod llm;
 mod message;
@@ -44,12 +45,14 @@ mod text;
 pub mod toolkit;
 pub mod users;
 mod value;
+mod words_seat;
 pub mod world;
 
 pub use data::{DataDir, DataError, TaskSet, no_assets, read_json, read_text};
 pub use domain::Domain;
 pub use environment::{Environment, Mode, Replay, calls_with_answers};
 pub use failure::{Failure, raise};
+pub use from_session::history_of;
 pub use message::{
     Extra, Message, MultiToolMessage, Requestor, SystemMessage, ToolCall, ToolMessage, Utterance,
 };
@@ -65,4 +68,5 @@ pub use task::{
 };
 pub use toolkit::{Args, Reply, Tool, Toolkit};
 pub use value::{Dict, Key, Value};
+pub use words_seat::WordsSeat;
 pub use world::{UserDatabase, World};

@@ -1,11 +1,16 @@
 //! Passing messages between agent, user and environment until the conversation is over.
 
 mod history;
+mod record;
 
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+
+use serde::{Deserialize, Serialize};
+
+pub use record::Record;
 
 use crate::{
     AgentError, Environment, Failure, Incoming, Message, Mode, MultiToolMessage, Replay, Requestor,
@@ -63,10 +68,14 @@ pub enum SimulationError {
     /// The conversation is already over.
     #[error("the simulation is over")]
     Over,
+    /// Its record cannot be gone on with, or not be written.
+    #[error("the record of the simulation: {0}")]
+    Record(String),
 }
 
 /// Who is on which end of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The agent.
     Agent,
@@ -88,6 +97,8 @@ pub struct Orchestrator {
     seed: Option<i64>,
     id: String,
     trajectory: Vec<Message>,
+    /// How much of it is on record.
+    recorded: usize,
     from: Role,
     to: Role,
     message: Incoming,
@@ -95,6 +106,18 @@ pub struct Orchestrator {
     errors: u32,
     ended: Option<Termination>,
     begun: Option<(Instant, String)>,
+}
+
+/// The answers of the environment as somebody gets them.
+fn incoming(answers: impl IntoIterator<Item = ToolMessage>) -> Incoming {
+    let mut answers: Vec<ToolMessage> = answers.into_iter().collect();
+    match (answers.pop(), answers.is_empty()) {
+        (Some(one), true) => Incoming::Tool(one),
+        (last, _) => {
+            answers.extend(last);
+            Incoming::Tools(MultiToolMessage { tool_messages: answers })
+        }
+    }
 }
 
 impl Orchestrator {
@@ -115,6 +138,7 @@ impl Orchestrator {
             seed: None,
             id: clock::random_id(),
             trajectory: Vec::new(),
+            recorded: 0,
             from: Role::Agent,
             to: Role::User,
             message: Incoming::Begin,
@@ -156,6 +180,13 @@ impl Orchestrator {
     /// Goes to the end.
     pub async fn run(&mut self) -> Result<Simulation, SimulationError> {
         let result = self.run_to_end().await;
+        self.leave();
+        result?;
+        Ok(self.simulation(self.ended.unwrap_or(Termination::UnexpectedError)))
+    }
+
+    /// Everybody leaves their seat.
+    fn leave(&mut self) {
         let (to_agent, to_user) = match self.to {
             Role::Agent => (Some(&self.message), None),
             Role::User => (None, Some(&self.message)),
@@ -163,8 +194,6 @@ impl Orchestrator {
         };
         self.agent.stop(to_agent);
         self.user.stop(to_user);
-        result?;
-        Ok(self.simulation(self.ended.unwrap_or(Termination::UnexpectedError)))
     }
 
     async fn run_to_end(&mut self) -> Result<(), SimulationError> {
@@ -349,10 +378,7 @@ impl Orchestrator {
         }
         self.to = self.from;
         self.from = Role::Environment;
-        self.message = match answers.len() {
-            1 => answers.pop().map_or(Incoming::Begin, Incoming::Tool),
-            _ => Incoming::Tools(MultiToolMessage { tool_messages: answers }),
-        };
+        self.message = incoming(answers);
     }
 
     /// Ends the conversation where a bound is reached, even if it just ended by itself. While a

@@ -34,6 +34,25 @@ pub trait Participant: Send + Sync {
 
     /// Makes chance repeatable.
     fn set_seed(&mut self, _seed: i64) {}
+
+    /// What must be kept of a state for [`recall`](Self::recall): all of it, or nothing where the
+    /// history tells it.
+    fn keep(&self, state: &Self::State) -> Option<serde_json::Value> {
+        serde_json::to_value(state).ok()
+    }
+
+    /// The state after this history, in a process that was not there, with what was kept of it.
+    fn recall(
+        &self,
+        history: &[Message],
+        kept: Option<serde_json::Value>,
+    ) -> Result<Self::State, AgentError> {
+        match kept {
+            None => self.get_init_state(history),
+            Some(kept) => serde_json::from_value(kept)
+                .map_err(|error| AgentError::Other(format!("its kept state: {error}"))),
+        }
+    }
 }
 
 /// What is said to a participant.
@@ -180,8 +199,18 @@ pub trait Seat: Send {
     fn stop(&mut self, message: Option<&Incoming>);
     /// Makes chance repeatable.
     fn set_seed(&mut self, seed: i64);
-    /// The state, to be kept.
-    fn state(&self) -> Option<serde_json::Value>;
+    /// What is new about its state since this was last asked, to be kept through a kill.
+    fn keep(&mut self) -> BoxFuture<'_, Option<serde_json::Value>> {
+        Box::pin(async { None })
+    }
+    /// Takes the seat again after this history, with all that was kept, in its order.
+    fn resume(
+        &mut self,
+        history: &[Message],
+        _kept: Vec<serde_json::Value>,
+    ) -> Result<(), AgentError> {
+        self.begin(history)
+    }
 }
 
 /// A participant and its state.
@@ -227,8 +256,19 @@ impl<P: Participant> Seat for Seated<P> {
         self.participant.set_seed(seed);
     }
 
-    fn state(&self) -> Option<serde_json::Value> {
-        self.state.as_ref().and_then(|state| serde_json::to_value(state).ok())
+    fn keep(&mut self) -> BoxFuture<'_, Option<serde_json::Value>> {
+        let kept = self.state.as_ref().and_then(|state| self.participant.keep(state));
+        Box::pin(async move { kept })
+    }
+
+    fn resume(
+        &mut self,
+        history: &[Message],
+        mut kept: Vec<serde_json::Value>,
+    ) -> Result<(), AgentError> {
+        // Each is the whole state.
+        self.state = Some(self.participant.recall(history, kept.pop())?);
+        Ok(())
     }
 }
 

@@ -6,13 +6,14 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 
-pub use keep::{Keep, KeepError, save};
+pub use keep::{Journal, Keep, KeepError, save};
 
 use crate::{
     Domain, Environment, Extra, Limits, Mode, Orchestrator, Protocol, Replay, Results, Simulation,
     SimulationError, Task, Termination, Value, clock,
     evaluate::{self, EvaluateError, EvaluationType, Evaluator, Judge},
     llm::Llm,
+    orchestrator::Record,
     registry::{AgentEntry, Casting, UserEntry},
     simulation::{AgentInfo, EnvironmentInfo, Info, UserInfo},
     users::Guidelines,
@@ -78,8 +79,10 @@ pub struct Job {
 /// What happens while a plan is run.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// A conversation begins.
+    /// A conversation begins, or goes on where a kill left it.
     Begun(Job),
+    /// It came so many steps far.
+    Step(Job, u32),
     /// It broke off and begins again.
     Again(Job, String),
     /// It is over and judged.
@@ -153,7 +156,8 @@ impl Plan {
     }
 }
 
-/// Runs a plan. What `keep` already has is not run again; what is finished is kept at once.
+/// Runs a plan. What `keep` already has is not run again, and what was begun goes on; every step and
+/// all that is finished is kept at once.
 ///
 /// # Errors
 /// Where results cannot be kept: nothing that is run could be found again.
@@ -162,16 +166,17 @@ pub async fn run(
     keep: &mut Keep,
     mut told: impl FnMut(Progress),
 ) -> Result<Results, KeepError> {
-    let jobs: Vec<Job> =
-        plan.jobs().into_iter().filter(|job| !keep.has(&job.task.id, job.trial)).collect();
-    let (send, mut news) = tokio::sync::mpsc::unbounded_channel();
+    let jobs = plan.jobs().into_iter().filter(|job| !keep.has(&job.task.id, job.trial));
+    let jobs: Vec<Job> = jobs.collect();
+    let jobs = jobs.into_iter().map(|job| (keep.take_unfinished(&id_of(&plan, &job)), job));
+    let jobs: Vec<(Vec<Record>, Job)> = jobs.collect();
+    let journal = keep.journal();
+    let (told_by, mut news) = tokio::sync::mpsc::unbounded_channel();
     let mut work = stream::iter(jobs)
-        .map(|job| {
-            let (plan, send) = (Arc::clone(&plan), send.clone());
-            async move {
-                let task = tokio::spawn(async move { simulate(&plan, job, &send).await });
-                task.await
-            }
+        .map(|(earlier, job)| {
+            let scribe = Scribe { journal: journal.clone(), told: told_by.clone() };
+            let plan = Arc::clone(&plan);
+            tokio::spawn(async move { simulate(&plan, job, earlier, &scribe).await })
         })
         .buffer_unordered(plan.concurrency.max(1));
     loop {
@@ -185,7 +190,7 @@ pub async fn run(
                     while let Ok(progress) = news.try_recv() {
                         told(progress);
                     }
-                    let simulation = Arc::new(simulation);
+                    let simulation = Arc::new(simulation?);
                     keep.add(&simulation)?;
                     told(Progress::Finished(simulation));
                 }
@@ -197,26 +202,47 @@ pub async fn run(
     Ok(results)
 }
 
+/// Whoever writes down what happens.
+struct Scribe {
+    journal: Option<Journal>,
+    told: tokio::sync::mpsc::UnboundedSender<Progress>,
+}
+
+impl Scribe {
+    fn tell(&self, progress: Progress) {
+        // Nobody listens once the run was given up.
+        let _ = self.told.send(progress);
+    }
+}
+
 /// How long to wait before a conversation that broke off is begun again.
 const PAUSE: Duration = Duration::from_millis(500);
 
 async fn simulate(
     plan: &Plan,
     job: Job,
-    told: &tokio::sync::mpsc::UnboundedSender<Progress>,
-) -> Simulation {
-    let _ = told.send(Progress::Begun(job.clone()));
+    mut earlier: Vec<Record>,
+    scribe: &Scribe,
+) -> Result<Simulation, KeepError> {
+    scribe.tell(Progress::Begun(job.clone()));
     let mut attempt = 0;
     let mut simulation = loop {
-        match converse(plan, &job).await {
+        let was_begun = !earlier.is_empty();
+        match converse(plan, &job, std::mem::take(&mut earlier), scribe).await {
             Ok(simulation) => break simulation,
-            Err((error, simulation)) => {
+            Err(Broken::Keep(error)) => return Err(error),
+            Err(Broken::Off(error, simulation)) => {
                 let simulation = *simulation;
                 if error_ends(&error) {
                     break Simulation {
                         termination_reason: Termination::ContextWindowExceeded,
                         ..simulation
                     };
+                }
+                // Records that do not fit today's domain are no try.
+                if was_begun && matches!(error, SimulationError::Record(_)) {
+                    scribe.tell(Progress::Again(job.clone(), error.to_string()));
+                    continue;
                 }
                 if attempt >= plan.retries {
                     let mut simulation = Simulation {
@@ -228,7 +254,7 @@ async fn simulate(
                     break simulation;
                 }
                 attempt += 1;
-                let _ = told.send(Progress::Again(job.clone(), error.to_string()));
+                scribe.tell(Progress::Again(job.clone(), error.to_string()));
                 tokio::time::sleep(PAUSE * attempt).await;
             }
         }
@@ -236,7 +262,13 @@ async fn simulate(
     simulation.trial = Some(job.trial);
     simulation.seed = Some(job.seed);
     judge(plan, &job.task, &mut simulation).await;
-    simulation
+    Ok(simulation)
+}
+
+/// Why a conversation did not come to an end.
+enum Broken {
+    Off(SimulationError, Box<Simulation>),
+    Keep(KeepError),
 }
 
 fn error_ends(error: &SimulationError) -> bool {
@@ -249,16 +281,33 @@ fn error_ends(error: &SimulationError) -> bool {
 async fn converse(
     plan: &Plan,
     job: &Job,
-) -> Result<Simulation, (SimulationError, Box<Simulation>)> {
+    earlier: Vec<Record>,
+    scribe: &Scribe,
+) -> Result<Simulation, Broken> {
     let mut orchestrator = match seated(plan, job) {
         Ok(orchestrator) => orchestrator,
-        Err(error) => return Err((error, Box::new(never_begun(plan, job)))),
+        Err(error) => return Err(Broken::Off(error, Box::new(never_begun(plan, job)))),
     };
-    match orchestrator.run().await {
-        Ok(simulation) => Ok(simulation),
-        Err(error) => {
+    let id = id_of(plan, job);
+    let mut lost = None;
+    let keep = |record: Record| {
+        scribe.tell(Progress::Step(job.clone(), record.steps));
+        match scribe.journal.as_ref().map(|journal| journal.step(&id, &record)) {
+            Some(Err(error)) => {
+                let told = error.to_string();
+                lost = Some(error);
+                Err(told)
+            }
+            _ => Ok(()),
+        }
+    };
+    let ran = orchestrator.run_recorded(earlier, keep).await;
+    match (ran, lost) {
+        (_, Some(error)) => Err(Broken::Keep(error)),
+        (Ok(simulation), None) => Ok(simulation),
+        (Err(error), None) => {
             let simulation = orchestrator.simulation(Termination::UnexpectedError);
-            Err((error, Box::new(simulation)))
+            Err(Broken::Off(error, Box::new(simulation)))
         }
     }
 }
@@ -289,9 +338,18 @@ fn seated(plan: &Plan, job: &Job) -> Result<Orchestrator, SimulationError> {
 
 /// The same run has the same id, also in another process.
 fn id_of(plan: &Plan, job: &Job) -> String {
+    let model = |llm: &Option<NamedLlm>| llm.as_ref().map(|l| l.name.clone()).unwrap_or_default();
+    let task = serde_json::to_vec(&*job.task).unwrap_or_default();
     let name = format!(
-        "{}/{}/{}/{}/{}/{}",
-        plan.domain.name, plan.agent.0, plan.user.0, job.task.id, job.trial, job.seed
+        "{}/{} {}/{} {}/{}/{}/{}",
+        plan.domain.name,
+        plan.agent.0,
+        model(&plan.agent_llm),
+        plan.user.0,
+        model(&plan.user_llm),
+        crate::python::sha256(&task),
+        job.trial,
+        job.seed
     );
     let hash = crate::python::sha256(name.as_bytes());
     let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();

@@ -7,10 +7,12 @@
 use std::sync::Arc;
 
 use duologue_core::{
-    Agent, Answer, CallId, Execution, Inquiry, InquiryKind, MemoryStore, Outcome, Part, Reply,
-    Session, SessionOptions, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, Usage,
+    Agent, Answer, CallId, Entry, Execution, Inquiry, InquiryKind, MemoryStore, Outcome, Part,
+    Reply, SCHEMA_VERSION, Session, SessionOptions, SessionState, Store, Tool, ToolContext,
+    ToolError, ToolOutput, ToolSpec, Usage,
 };
 use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::{
@@ -21,12 +23,27 @@ use crate::{
 /// A Duologue agent in the agent's seat.
 pub struct SessionSeat {
     agent: Agent,
+    store: Arc<MemoryStore>,
     session: Option<Session>,
     /// The question that the next words of the user answer.
     asked: Option<CallId>,
     /// What the task had used when it last spoke.
     used: Usage,
+    /// How many entries of the session's journal were given to be kept.
+    kept: u64,
 }
+
+/// What is new about a session: the entries of its journal, and where its seat stands.
+#[derive(Serialize, Deserialize)]
+struct News {
+    entries: Vec<Arc<Entry>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<CallId>,
+    used: Usage,
+}
+
+/// The most entries that are kept at once; a step has far fewer.
+const MOST_NEWS: usize = 100_000;
 
 /// The tools of an environment for an agent's toolbox: calls are carried out by the bench.
 pub fn external_tools(tools: &ToolList) -> Vec<Arc<dyn Tool>> {
@@ -62,7 +79,13 @@ impl Tool for ExternalTool {
 impl SessionSeat {
     /// An agent whose toolbox has the [`external_tools`] of the environment.
     pub fn new(agent: Agent) -> Self {
-        Self { agent, session: None, asked: None, used: Usage::default() }
+        let store = Arc::new(MemoryStore::new());
+        Self { agent, store, session: None, asked: None, used: Usage::default(), kept: 0 }
+    }
+
+    /// Whether the user's next words answer a question.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.asked.is_some()
     }
 
     fn session(&self) -> Result<&Session, AgentError> {
@@ -143,7 +166,7 @@ impl SessionSeat {
                 return Ok(Utterance::text(format!("{text}{choices}")));
             }
         }
-        let text = reply.text();
+        let text = spoken(reply);
         match &reply.outcome {
             Outcome::Failed { error, .. } => Err(AgentError::Other(error.clone())),
             _ if !text.trim().is_empty() => Ok(Utterance::text(text)),
@@ -158,7 +181,7 @@ impl SessionSeat {
 
 impl Seat for SessionSeat {
     fn begin(&mut self, history: &[Message]) -> Result<(), AgentError> {
-        let store = Arc::new(MemoryStore::new());
+        let store = Arc::clone(&self.store) as Arc<dyn Store>;
         let session =
             Session::start(&self.agent, store, SessionOptions::default()).map_err(other)?;
         for message in history {
@@ -184,9 +207,48 @@ impl Seat for SessionSeat {
 
     fn set_seed(&mut self, _: i64) {}
 
-    fn state(&self) -> Option<Json> {
-        None
+    fn keep(&mut self) -> BoxFuture<'_, Option<Json>> {
+        Box::pin(async move {
+            let session = self.session.as_ref()?.id().clone();
+            let entries = self.store.read(&session, self.kept, MOST_NEWS).await.ok()?;
+            self.kept += u64::try_from(entries.len()).ok()?;
+            let news = News { entries, asked: self.asked.clone(), used: self.used };
+            serde_json::to_value(news).ok()
+        })
     }
+
+    fn resume(&mut self, history: &[Message], kept: Vec<Json>) -> Result<(), AgentError> {
+        if kept.is_empty() {
+            return self.begin(history);
+        }
+        let mut entries = Vec::new();
+        for news in kept {
+            let news: News = serde_json::from_value(news).map_err(other)?;
+            entries.extend(news.entries);
+            (self.asked, self.used) = (news.asked, news.used);
+        }
+        self.kept = u64::try_from(entries.len()).map_err(other)?;
+        let state = SessionState { schema: SCHEMA_VERSION, entries };
+        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        let options = SessionOptions::default();
+        let session = Session::load_state(&self.agent, store, &state, options).map_err(other)?;
+        self.session = Some(session);
+        Ok(())
+    }
+}
+
+/// What an agent said: its words, or the data that it gave in their place.
+fn spoken(reply: &Reply) -> String {
+    let text = reply.text();
+    if !text.trim().is_empty() {
+        return text;
+    }
+    let parts = reply.message.iter().flat_map(|message| &message.parts);
+    let data = parts.filter_map(|part| match part {
+        Part::Data { value } => Some(value.to_string()),
+        _ => None,
+    });
+    data.collect::<Vec<_>>().join("\n")
 }
 
 /// What was said before the agent came, as it is told.

@@ -2,8 +2,6 @@
 
 mod simulator;
 
-use std::{collections::VecDeque, sync::Mutex};
-
 use futures::future::BoxFuture;
 
 pub use simulator::{Guidelines, UserSimulator};
@@ -48,32 +46,31 @@ impl Participant for DummyUser {
 /// Somebody who says what a script says, whatever is said to them. For tests.
 #[derive(Debug)]
 pub struct ScriptedParticipant {
-    turns: Mutex<VecDeque<Utterance>>,
+    turns: Vec<Utterance>,
 }
 
 impl ScriptedParticipant {
     /// A script.
     pub fn new(turns: impl IntoIterator<Item = Utterance>) -> Self {
-        Self { turns: Mutex::new(turns.into_iter().collect()) }
+        Self { turns: turns.into_iter().collect() }
     }
 }
 
 impl Participant for ScriptedParticipant {
-    type State = ();
+    /// How many turns were given.
+    type State = usize;
 
-    fn get_init_state(&self, _history: &[Message]) -> Result<(), AgentError> {
-        Ok(())
+    fn get_init_state(&self, _history: &[Message]) -> Result<usize, AgentError> {
+        Ok(0)
     }
 
     fn generate_next_message<'a>(
         &'a self,
         _message: Incoming,
-        _state: (),
-    ) -> BoxFuture<'a, Result<(Utterance, ()), AgentError>> {
-        Box::pin(async move {
-            let turn = self.turns.lock().ok().and_then(|mut turns| turns.pop_front());
-            turn.map(|turn| (turn, ())).ok_or(AgentError::ScriptOver)
-        })
+        given: usize,
+    ) -> BoxFuture<'a, Result<(Utterance, usize), AgentError>> {
+        let turn = self.turns.get(given).cloned().ok_or(AgentError::ScriptOver);
+        Box::pin(async move { turn.map(|turn| (turn, given + 1)) })
     }
 
     fn is_stop(&self, message: &Utterance) -> bool {

@@ -297,3 +297,114 @@ async fn any_duologue_agent_works_with_the_environments_tools() {
     assert_eq!(simulation.termination_reason, Termination::UserStop, "{simulation:?}");
     assert_eq!(simulation.reward_info.as_ref().unwrap().reward, 1.0);
 }
+
+#[tokio::test]
+async fn tasks_and_tools_that_do_not_fit_an_agent_are_told() {
+    use duologue_bench::{
+        agents::{GroundTruthAgent, SoloAgent, StepDetail},
+        llm::{Llm, ModelLlm, ToolList},
+    };
+    let model = ModelLlm {
+        model: Arc::new(Scripted::new([Turn::text("never asked")])),
+        options: duologue_core::Options::default(),
+    };
+    let llm: Arc<dyn Llm> = Arc::new(model);
+    let (domain, tasks) = bike_shop();
+    let tools = || domain.agent_tools(Mode::Solo);
+    let solo = |task: &Task| SoloAgent::new(Arc::clone(&llm), tools(), "", task).err();
+    let reason = |error: Option<AgentError>| match error {
+        Some(AgentError::InvalidTask { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    let fits = tasks.iter().find(|task| task.id == "full_day").unwrap();
+    let mut task = Task::clone(fits);
+    task.initial_state = None;
+    assert_eq!(solo(&task), None);
+
+    // A tool that must be there.
+    let without = SoloAgent::with_tools(Arc::clone(&llm), ToolList::default(), "", &task).err();
+    assert_eq!(without, Some(AgentError::MissingTool { tool: "done".into() }));
+    assert_eq!(without.unwrap().to_string(), "the tool \"done\" is missing");
+
+    // A task without what the agent works from.
+    let no_ticket = Task { ticket: None, ..task.clone() };
+    assert_eq!(reason(solo(&no_ticket)), "it has no ticket");
+    let no_actions = Task { evaluation_criteria: None, ..task.clone() };
+    assert_eq!(reason(solo(&no_actions)), "it expects no actions");
+    let talked = task.continued_from(&[Message::User(Utterance::text("Hello?"))]);
+    assert_eq!(reason(solo(&talked)), "it starts from a conversation with a user");
+    let told = GroundTruthAgent::new(
+        Arc::clone(&llm),
+        tools(),
+        "",
+        &no_actions,
+        StepDetail::WithArguments,
+    );
+    let told = told.err().unwrap();
+    assert!(told.to_string().starts_with("task full_day is not for this agent"), "{told}");
+}
+
+#[tokio::test]
+async fn a_conversation_on_record_goes_on_at_every_step_as_if_nothing_had_happened() {
+    use duologue_bench::{Environment, Orchestrator, orchestrator::Record};
+    let (domain, tasks) = bike_shop();
+    for task in tasks {
+        let seated = || {
+            let registry = Registry::default();
+            let environment = Environment::for_task(&domain, Mode::Dialogue, Some(&task)).unwrap();
+            let plan = plan(&registry, "oracle", "oracle_user");
+            let casting = |tools| duologue_bench::registry::Casting {
+                domain: &domain,
+                mode: Mode::Dialogue,
+                policy: "",
+                tools,
+                task: &task,
+                llm: None,
+                guidelines: &plan.guidelines,
+            };
+            let agent = (plan.agent.1.make)(casting(domain.agent_tools(Mode::Dialogue))).unwrap();
+            let user = (plan.user.1.make)(casting(domain.user_tools(&task))).unwrap();
+            Orchestrator::new(environment, agent, user, Arc::clone(&task))
+        };
+        let mut records: Vec<Record> = Vec::new();
+        let mut whole = seated();
+        let keep = |record| {
+            records.push(record);
+            Ok(())
+        };
+        let expected = whole.run_recorded(Vec::new(), keep).await.unwrap();
+        for at in 1..=records.len() {
+            // Through JSON, as a file has it.
+            let text = serde_json::to_string(&records[..at]).unwrap();
+            let earlier: Vec<Record> = serde_json::from_str(&text).unwrap();
+            let mut resumed = seated();
+            let mut more = 0;
+            let keep = |_| {
+                more += 1;
+                Ok(())
+            };
+            let simulation = resumed.run_recorded(earlier, keep).await.unwrap();
+            assert_eq!(more, records.len() - at, "{}", task.id);
+            assert_eq!(simulation.termination_reason, expected.termination_reason);
+            let kept = records[..at].iter().map(|record| record.messages.len()).sum::<usize>();
+            assert_eq!(simulation.messages()[..kept], expected.messages()[..kept]);
+            assert_eq!(
+                resumed.environment().db_hash(),
+                whole.environment().db_hash(),
+                "{}",
+                task.id
+            );
+            assert_eq!(resumed.environment().user_db_hash(), whole.environment().user_db_hash());
+        }
+        // Records of a world that answers otherwise are not gone on with.
+        let mut wrong = records.clone();
+        for message in wrong.iter_mut().flat_map(|record| &mut record.messages) {
+            if let Message::Tool(answer) = message {
+                answer.content = Some("something else".into());
+            }
+        }
+        let has_calls = wrong != records;
+        let result = seated().run_recorded(wrong, |_| Ok(())).await;
+        assert_eq!(result.is_err(), has_calls, "{}", task.id);
+    }
+}

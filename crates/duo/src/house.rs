@@ -28,9 +28,8 @@ use duologue_tools::{
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use self::cast::Cast;
 pub(crate) use self::{
-    cast::{How, lessons_file},
+    cast::{Cast, How, Outside, lessons_file},
     network::Listen,
     resident::Resident,
 };
@@ -237,10 +236,15 @@ impl House {
         Ok(Plan { agent, model, workspace, how: self.asked_how.clone(), remote: None })
     }
 
-    /// What a new session with an agent of this name is to be held with.
-    pub(crate) fn plan_for(&self, agent: &str) -> Result<Plan, Failure> {
-        let model = self.model_name(agent)?;
-        Ok(Plan { agent: agent.to_owned(), model, ..self.plan()? })
+    /// What an agent is to be asked with: this model, unless flags name one for a half of it, or
+    /// otherwise its own.
+    pub(crate) fn plan_for(&self, agent: &str, model: Option<&str>) -> Result<Plan, Failure> {
+        let (model, how) = match model {
+            Some(model) => (model.to_owned(), self.asked_how.clone().with_usual_model(model)),
+            None => (self.model_name(agent)?, self.asked_how.clone()),
+        };
+        let workspace = self.config().workspace.clone();
+        Ok(Plan { agent: agent.to_owned(), model, workspace, how, remote: None })
     }
 
     /// What an existing session is to be held with: as it was, unless flags say otherwise.

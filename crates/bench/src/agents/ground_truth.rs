@@ -74,6 +74,10 @@ impl Participant for GroundTruthAgent {
     fn set_seed(&mut self, seed: i64) {
         self.0.set_seed(seed);
     }
+
+    fn keep(&self, _: &LlmState) -> Option<serde_json::Value> {
+        None
+    }
 }
 
 fn steps(actions: &[Action], detail: StepDetail) -> String {

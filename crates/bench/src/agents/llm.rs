@@ -99,6 +99,10 @@ impl Participant for LlmAgent {
     fn set_seed(&mut self, seed: i64) {
         self.seed = Some(seed);
     }
+
+    fn keep(&self, _: &LlmState) -> Option<serde_json::Value> {
+        None
+    }
 }
 
 impl LlmState {

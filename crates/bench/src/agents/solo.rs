@@ -129,4 +129,8 @@ impl Participant for SoloAgent {
     fn set_seed(&mut self, seed: i64) {
         self.0.set_seed(seed);
     }
+
+    fn keep(&self, _: &LlmState) -> Option<serde_json::Value> {
+        None
+    }
 }

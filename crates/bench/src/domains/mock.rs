@@ -5,13 +5,20 @@ use crate::{
     raise,
     schema::{Default, Field, Model, Type, field},
     toolkit::{generic, internal, read, write},
-    world::{UserDatabase, section},
+    world::{Database, UserDatabase, section},
 };
 
 /// Loads the domain.
 pub(super) fn load(data: &DataDir, _variant: Option<&str>) -> Result<Domain, DataError> {
     let db = data.database("mock", "db.json", &MOCK_DB)?;
-    let user_db = data.database("mock", "user_db.json", &MOCK_USER_DB)?;
+    // Data from before there was an inbox has no file for it.
+    let user_db = match data.file("mock", "user_db.json").exists() {
+        true => data.database("mock", "user_db.json", &MOCK_USER_DB)?,
+        false => {
+            let empty = Value::dict([("notifications", Value::empty_dict())]);
+            Database { value: MOCK_USER_DB.read(&empty)?, model: &MOCK_USER_DB }
+        }
+    };
     Ok(Domain {
         user: Some(Toolkit::new("MockUserTools", USER_TOOLS)),
         user_db: UserDatabase::Own(user_db),

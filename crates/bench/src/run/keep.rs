@@ -1,15 +1,19 @@
-//! Finished simulations on disk: appended one by one while a plan runs, put in order at its end.
+//! A run on disk: its steps and finished simulations line by line while it goes on, put in order at
+//! its end.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fs::{self, File, OpenOptions},
     io::Write,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::Job;
-use crate::{DataError, Results, Simulation, Termination};
+use crate::{DataError, Results, Simulation, Termination, orchestrator::Record};
 
 /// Why results could not be kept.
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +31,29 @@ pub enum KeepError {
     Read(#[from] DataError),
 }
 
-/// The finished simulations of a run.
+/// What there is of a run: finished simulations, and records of those that are not.
 #[derive(Debug, Default)]
 pub struct Keep {
     simulations: HashMap<(String, u32), Arc<Simulation>>,
-    journal: Option<(PathBuf, File)>,
+    unfinished: HashMap<String, Vec<Record>>,
+    journal: Option<Journal>,
     results: Option<PathBuf>,
+}
+
+/// The file that a run is written down in while it goes on. Clones write into the same file.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: Arc<Mutex<File>>,
+}
+
+/// A line of the journal.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line<'a> {
+    Step { simulation: Cow<'a, str>, record: Cow<'a, Record> },
+    Finished(Cow<'a, Simulation>),
 }
 
 impl Keep {
@@ -53,26 +74,70 @@ impl Keep {
             }
         }
         let journal = beside(path, ".unfinished.jsonl");
-        let mut whole = String::new();
-        if let Ok(text) = fs::read_to_string(&journal) {
-            // A line that a kill cut off is not a simulation.
-            for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-                let Ok(simulation) = serde_json::from_str::<Simulation>(line) else { continue };
-                if simulation.termination_reason != Termination::InfrastructureError {
-                    keep.take(Arc::new(simulation));
-                    whole.push_str(line);
-                }
-            }
-        }
+        keep.read(&fs::read_to_string(&journal).unwrap_or_default());
         let written = |source| KeepError::Write { path: journal.clone(), source };
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(written)?;
         }
-        fs::write(&journal, whole).map_err(written)?;
+        // A kill in the middle of this must leave the old file or the new one.
+        let new = beside(&journal, ".new");
+        fs::write(&new, keep.lines()).and_then(|()| fs::rename(&new, &journal)).map_err(written)?;
         let file = OpenOptions::new().append(true).open(&journal).map_err(written)?;
-        keep.journal = Some((journal, file));
+        keep.journal = Some(Journal { path: journal, file: Arc::new(Mutex::new(file)) });
         keep.results = Some(path.to_owned());
         Ok(keep)
+    }
+
+    /// Takes in a journal. A line that a kill cut off is none.
+    fn read(&mut self, text: &str) {
+        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            match serde_json::from_str::<Line<'_>>(line) {
+                Ok(Line::Step { simulation, record }) => {
+                    let records = self.unfinished.entry(simulation.into_owned()).or_default();
+                    // It broke off and began again.
+                    if record.steps == 0 {
+                        records.clear();
+                    }
+                    records.push(record.into_owned());
+                }
+                Ok(Line::Finished(simulation)) => {
+                    self.unfinished.remove(&simulation.id);
+                    if simulation.termination_reason != Termination::InfrastructureError {
+                        self.take(Arc::new(simulation.into_owned()));
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// All that it has as a journal.
+    fn lines(&self) -> String {
+        let finished = self.simulations.values().map(|s| Line::Finished(Cow::Borrowed(&**s)));
+        let steps = self.unfinished.iter().flat_map(|(id, records)| {
+            let step = |record| Line::Step {
+                simulation: Cow::Borrowed(id.as_str()),
+                record: Cow::Borrowed(record),
+            };
+            records.iter().map(step)
+        });
+        let lines = finished.chain(steps).filter_map(|line| serde_json::to_string(&line).ok());
+        lines.map(|line| line + "\n").collect()
+    }
+
+    /// What there is of a simulation that is not finished.
+    pub fn take_unfinished(&mut self, id: &str) -> Vec<Record> {
+        self.unfinished.remove(id).unwrap_or_default()
+    }
+
+    /// How many are begun and not finished.
+    pub fn unfinished(&self) -> usize {
+        self.unfinished.len()
+    }
+
+    /// Where steps are written down, if they are.
+    pub fn journal(&self) -> Option<Journal> {
+        self.journal.clone()
     }
 
     /// Whether a run is finished.
@@ -92,11 +157,8 @@ impl Keep {
 
     /// Keeps a finished simulation.
     pub fn add(&mut self, simulation: &Arc<Simulation>) -> Result<(), KeepError> {
-        if let Some((path, file)) = &mut self.journal {
-            let line = serde_json::to_string(&**simulation).map(|line| line + "\n");
-            let line = line.map_err(std::io::Error::other);
-            line.and_then(|line| file.write_all(line.as_bytes()))
-                .map_err(|source| KeepError::Write { path: path.clone(), source })?;
+        if let Some(journal) = &self.journal {
+            journal.write(&Line::Finished(Cow::Borrowed(&**simulation)))?;
         }
         self.take(Arc::clone(simulation));
         Ok(())
@@ -114,10 +176,9 @@ impl Keep {
     pub fn finish(self, results: &Results) -> Result<(), KeepError> {
         let Some(path) = &self.results else { return Ok(()) };
         save(results, path)?;
-        if let Some((journal, file)) = self.journal {
+        if let Some(Journal { path, file }) = self.journal {
             drop(file);
-            let gone = fs::remove_file(&journal);
-            gone.map_err(|source| KeepError::Write { path: journal, source })?;
+            fs::remove_file(&path).map_err(|source| KeepError::Write { path, source })?;
         }
         Ok(())
     }
@@ -125,6 +186,22 @@ impl Keep {
     fn take(&mut self, simulation: Arc<Simulation>) {
         let key = (simulation.task_id.clone(), simulation.trial.unwrap_or(0));
         self.simulations.insert(key, simulation);
+    }
+}
+
+impl Journal {
+    /// Writes a step down.
+    pub fn step(&self, simulation: &str, record: &Record) -> Result<(), KeepError> {
+        let simulation = Cow::Borrowed(simulation);
+        self.write(&Line::Step { simulation, record: Cow::Borrowed(record) })
+    }
+
+    fn write(&self, line: &Line<'_>) -> Result<(), KeepError> {
+        let line = serde_json::to_string(line).map(|line| line + "\n");
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        line.map_err(std::io::Error::other)
+            .and_then(|line| file.write_all(line.as_bytes()))
+            .map_err(|source| KeepError::Write { path: self.path.clone(), source })
     }
 }
 

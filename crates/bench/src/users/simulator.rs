@@ -114,6 +114,10 @@ impl Participant for UserSimulator {
     fn set_seed(&mut self, seed: i64) {
         self.seed = Some(seed);
     }
+
+    fn keep(&self, _: &LlmState) -> Option<serde_json::Value> {
+        None
+    }
 }
 
 /// The conversation as the user's model sees it: its own words as the assistant's, and nothing of

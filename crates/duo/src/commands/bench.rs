@@ -2,11 +2,15 @@
 
 mod agent;
 mod args;
+mod board;
 mod data;
 mod evaluate;
 mod export;
+mod fork;
 mod play;
+mod pull;
 mod run;
+mod seats;
 mod show;
 
 use duologue_bench::{
@@ -14,7 +18,7 @@ use duologue_bench::{
 };
 use std::{path::PathBuf, sync::Arc};
 
-pub(crate) use args::Bench;
+pub(crate) use args::{Bench, BenchCli};
 
 use crate::{
     failure::{Done, Failure},
@@ -22,17 +26,22 @@ use crate::{
 };
 
 /// Does what was asked; `agent` is the one that the command line names.
-pub(crate) async fn bench(house: &House, args: Bench, agent: Option<String>) -> Done {
+pub(crate) async fn bench(
+    house: &House,
+    registry: Registry,
+    args: Bench,
+    agent: Option<String>,
+) -> Done {
     match args {
-        Bench::Run(args) => run::run(house, *args, agent).await,
-        Bench::Evaluate(args) => evaluate::evaluate(house, args).await,
+        Bench::Run(args) => run::run(house, registry, *args, agent).await,
+        Bench::Evaluate(args) => evaluate::evaluate(house, &registry, args).await,
         Bench::View(args) => show::view(house, args),
         Bench::Metrics(args) => show::metrics(house, &args.files),
         Bench::Compare(args) => show::compare(house, &args),
-        Bench::Play(args) => play::play(house, *args, agent).await,
-        Bench::Domain(args) => show::domain(house, args),
+        Bench::Play(args) => play::play(house, registry, *args, agent).await,
+        Bench::Domain(args) => show::domain(house, &registry, args),
         Bench::Export(args) => export::export(&args),
-        Bench::Data(args) => data::data(house, &args),
+        Bench::Data(args) => data::data(house, &registry, args).await,
     }
 }
 
@@ -64,7 +73,8 @@ fn directory(entry: &DomainEntry, data: Option<PathBuf>) -> Result<DataDir, Data
     match data {
         Some(path) => Ok(DataDir::new(path)),
         None if entry.is_embedded() => Ok(DataDir::new(PathBuf::new())),
-        None => DataDir::from_env(),
+        // What was pulled counts where nothing else is named.
+        None => DataDir::from_env().or_else(|error| pull::current().map(DataDir::new).ok_or(error)),
     }
 }
 

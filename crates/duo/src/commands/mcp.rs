@@ -314,7 +314,7 @@ async fn serve(house: &House, args: Serve) -> Done {
         names.push(house.config().agent.clone());
     }
     for name in names {
-        let plan = house.plan_for(&name)?;
+        let plan = house.plan_for(&name, None)?;
         offer = offer.agent(house.agent(&plan, &Recording::default()).await?);
     }
     if !args.tool.is_empty() {

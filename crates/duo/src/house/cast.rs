@@ -8,7 +8,9 @@ use std::{
 };
 
 use duologue_behaviors::{DualAct, DualActConfig, Generic, LessonFile, Planned, ReAct};
-use duologue_core::{Agent, AgentBuilder, Behavior, ChildrenMemory, Model, Toolbox};
+use duologue_core::{
+    Agent, AgentBuilder, Behavior, ChildrenMemory, Mode, Model, Options, Policy, Toolbox,
+};
 use duologue_models::Recorder;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +93,12 @@ impl How {
         }
     }
 
+    /// The same with a model for whom none was named.
+    pub(super) fn with_usual_model(self, model: &str) -> Self {
+        let or = |named: Option<String>| named.or_else(|| Some(model.to_owned()));
+        Self { model_h: or(self.model_h), model_r: or(self.model_r), ..self }
+    }
+
     /// The same with one model for everybody.
     pub(super) fn with_model(self, model: &str) -> Self {
         Self { model_h: Some(model.to_owned()), model_r: Some(model.to_owned()), ..self }
@@ -98,11 +106,27 @@ impl How {
 }
 
 /// An agent and all that it is made of, before there are models.
-pub(super) struct Cast<'a> {
+pub(crate) struct Cast<'a> {
     house: &'a House,
     plan: &'a Plan,
     /// Models by their names; empty for an agent that only replays.
     models: BTreeMap<String, Arc<dyn Model>>,
+    /// The place that it works at, if that is not this machine.
+    outside: Option<Outside>,
+}
+
+/// A place other than this machine, such as the environment of a benchmark. Whatever an agent would
+/// do here it does there: its tools take the place of the built-in ones, its rules follow the
+/// agent's own instructions, and what the agent has learned here stays here.
+pub(crate) struct Outside {
+    /// Its tools, which somebody else carries out.
+    pub(crate) tools: Toolbox,
+    /// Its rules.
+    pub(crate) rules: String,
+    /// What an agent without instructions of its own is told.
+    pub(crate) system: &'static str,
+    /// How models are to answer, instead of what the agents' sections say.
+    pub(crate) options: Option<Options>,
 }
 
 /// One agent of a cast.
@@ -117,14 +141,31 @@ struct Role<'a> {
 }
 
 impl<'a> Cast<'a> {
-    pub(super) fn new(house: &'a House, plan: &'a Plan) -> Self {
-        Self { house, plan, models: BTreeMap::new() }
+    pub(crate) fn new(house: &'a House, plan: &'a Plan) -> Self {
+        Self { house, plan, models: BTreeMap::new(), outside: None }
+    }
+
+    /// The same agent at another place.
+    pub(crate) fn outside(mut self, outside: Outside) -> Self {
+        self.outside = Some(outside);
+        self
+    }
+
+    /// The names of all models that one of the agents speaks with.
+    pub(crate) fn model_names(&self) -> Result<BTreeSet<&'a str>, Failure> {
+        let mut names = BTreeSet::new();
+        self.name_models(self.role(&self.plan.agent, &self.plan.model)?, &mut names)?;
+        Ok(names)
+    }
+
+    /// A model by its name.
+    pub(crate) fn take_model(&mut self, name: &str, model: Arc<dyn Model>) {
+        self.models.insert(name.to_owned(), model);
     }
 
     /// Bring up every model that one of the agents speaks with.
     pub(super) async fn bring_models(&mut self, recording: &Recording) -> Result<(), Failure> {
-        let mut names = BTreeSet::new();
-        self.name_models(self.role(&self.plan.agent, &self.plan.model)?, &mut names)?;
+        let names = self.model_names()?;
         if recording.record.is_some() && names.len() > 1 {
             return Err(Failure::usage(
                 "--record takes down one model, and this agent speaks with several",
@@ -136,13 +177,13 @@ impl<'a> Cast<'a> {
                 None => model,
                 Some(file) => Arc::new(Recorder::new(model, file).map_err(Failure::usage)?),
             };
-            self.models.insert(name.to_owned(), model);
+            self.take_model(name, model);
         }
         Ok(())
     }
 
     /// The agent of the plan.
-    pub(super) fn agent(&self) -> Result<Agent, Failure> {
+    pub(crate) fn agent(&self) -> Result<Agent, Failure> {
         if let Some(agent) = self.bidirectional()? {
             return Ok(agent.agent().clone());
         }
@@ -215,7 +256,7 @@ impl<'a> Cast<'a> {
     fn build(&self, role: Role<'a>) -> Result<AgentBuilder, Failure> {
         let section = role.section;
         let steps = |usual| section.max_steps.map_or(usual, u64::from);
-        let tools = || self.house.tools(&self.plan.workspace, section.tools.as_deref());
+        let tools = || self.tools(section);
         let builder = match section.behavior.as_str() {
             "dual" => return self.dual(role),
             "bidirectional" => {
@@ -243,25 +284,63 @@ impl<'a> Cast<'a> {
                 Agent::builder(role.name, Generic { max_steps }).tools(tools()?)
             }
         };
-        let system = self.house.loaded.system_of(role.name)?;
-        #[cfg(feature = "browser")]
-        let usual = if section.behavior == "browser" { super::browsing::SYSTEM } else { SYSTEM };
-        #[cfg(not(feature = "browser"))]
-        let usual = SYSTEM;
-        let builder = builder
-            .system(system.unwrap_or_else(|| usual.to_owned()))
-            .budget(section.budget.to_core());
+        let builder = builder.system(self.system(role)?).budget(section.budget.to_core());
         self.furnish(builder, role)
+    }
+
+    /// What an agent can do: by the house's rule here, and by the place's elsewhere. One that is to
+    /// have no tools has none anywhere.
+    fn tools(&self, section: &keys::Agent) -> Result<Toolbox, Failure> {
+        match (&self.outside, section.tools.as_deref()) {
+            (Some(_), Some([])) => Ok(Toolbox::new()),
+            (Some(outside), _) => Ok(outside.tools.clone()),
+            (None, named) => self.house.tools(&self.plan.workspace, named),
+        }
+    }
+
+    /// How models are to answer: as the section says, which a measurement may overrule.
+    fn options(&self, section: &keys::Agent) -> Options {
+        let own = section.options();
+        match &self.outside {
+            None => own,
+            Some(Outside { options: Some(options), .. }) => options.clone(),
+            // What is measured answers as surely as it can.
+            Some(_) => Options { temperature: own.temperature.or(Some(0.0)), ..own },
+        }
+    }
+
+    /// What an agent is told: what its section says, or the usual.
+    fn system(&self, role: Role<'a>) -> Result<String, Failure> {
+        let own = self.house.loaded.system_of(role.name)?;
+        let at_home = match role.section.behavior.as_str() {
+            #[cfg(feature = "browser")]
+            "browser" => super::browsing::SYSTEM,
+            _ => SYSTEM,
+        };
+        let usual = self.outside.as_ref().map_or(at_home, |outside| outside.system);
+        Ok(self.with_rules(own.as_deref().unwrap_or(usual)))
+    }
+
+    fn with_rules(&self, system: &str) -> String {
+        match &self.outside {
+            Some(outside) => format!("{system}\n\n<policy>\n{}\n</policy>", outside.rules),
+            None => system.to_owned(),
+        }
     }
 
     /// What every agent of the house has.
     fn furnish(&self, builder: AgentBuilder, role: Role<'a>) -> Result<AgentBuilder, Failure> {
         let (config, section) = (self.house.config(), role.section);
+        let policy = match &self.outside {
+            // Nothing that it can call is of this machine, and nobody is there to be asked.
+            Some(_) => Policy::new(Mode::Full),
+            None => config.permissions.policy().map_err(Failure::usage)?,
+        };
         let builder = builder
             .description(section.description.clone().unwrap_or_default())
-            .policy(config.permissions.policy().map_err(Failure::usage)?)
+            .policy(policy)
             .memory(section.memory.to_core(&config.limits))
-            .options(section.options())
+            .options(self.options(section))
             .retry(config.limits.retry())
             .max_send_backs(config.limits.max_send_backs);
         Ok(match self.models.get(role.model) {
@@ -285,7 +364,7 @@ impl<'a> Cast<'a> {
     fn planned(&self, role: Role<'a>, tools: Toolbox) -> Result<AgentBuilder, Failure> {
         let planned = self.plan_keys(role);
         let config = planned.to_behavior(role.section.max_steps);
-        if !planned.lessons {
+        if !planned.lessons || self.outside.is_some() {
             return Ok(Planned::builder(role.name, config, tools));
         }
         let file = lessons_file(&planned)?;
@@ -299,7 +378,7 @@ impl<'a> Cast<'a> {
             None => {
                 let model = Self::model_of(role, how.model_h.as_ref(), dual.model_h.as_ref());
                 let builder = self.plain("human", Generic::default(), Role { model, ..role })?;
-                builder.system(SUPERVISOR)
+                builder.system(self.with_rules(SUPERVISOR))
             }
         };
         let mut reactive = Vec::new();
@@ -310,12 +389,10 @@ impl<'a> Cast<'a> {
             let model = Self::model_of(role, how.model_r.as_ref(), dual.model_r.as_ref());
             let usual = ReAct::default().max_iterations;
             let max_iterations = role.section.max_steps.map_or(usual, u64::from);
-            let system = self.house.loaded.system_of(role.name)?;
-            let named = role.section.tools.as_deref();
             let worker = self
                 .plain("reactive", ReAct { max_iterations }, Role { model, ..role })?
-                .tools(self.house.tools(&self.plan.workspace, named)?)
-                .system(system.unwrap_or_else(|| SYSTEM.to_owned()));
+                .tools(self.tools(role.section)?)
+                .system(self.system(role)?);
             reactive.push(worker.build());
         }
         let Some(first) = reactive.first().cloned() else {

@@ -1,105 +1,96 @@
-//! Any agent of Duologue as an agent of the bench: by its section of the configuration, with the
-//! environment's tools in place of its own and the domain's rules as its instructions.
+//! Agents that the registry does not know: those of the configuration, with the environment's tools
+//! in place of their own, and those behind A2A.
 
 use std::sync::Arc;
 
-use duologue_behaviors::{DualAct, DualActConfig, Generic, Planned, ReAct};
+use duologue_a2a::{Credentials, Remote};
 use duologue_bench::{
-    AgentError, Mode, Seat, SessionSeat, external_tools,
-    registry::{AgentEntry, Casting},
+    Domain, Mode, SessionSeat, WordsSeat, external_tools,
+    llm::{ModelLlm, from_json},
+    registry::AgentEntry,
+    run::NamedLlm,
 };
-use duologue_core::{Agent, AgentBuilder, Mode as Permissions, Model, Options, Policy, Toolbox};
+use duologue_core::{Options, Toolbox};
+use serde_json::Value;
 
-use crate::{config::keys, failure::Failure, house::House};
+use super::seats::Models;
+use crate::{
+    failure::Failure,
+    house::{Cast, Outside},
+};
 
-/// What an agent of Duologue is told when it is benched.
+/// What an agent without instructions of its own is told when it is benched.
 const INSTRUCTIONS: &str = "You serve the customers of a company. Help the user with what they ask \
      for, with your tools, and keep to the rules below in everything you do. What you answer is \
      sent to the user.";
 
-/// An agent of the configuration, for the registry. `None` where there is none of this name.
-pub(super) fn entry(
-    house: &House,
-    name: &str,
-    model: Arc<dyn Model>,
-    options: Options,
-) -> Result<Option<AgentEntry>, Failure> {
-    let Some(section) = house.config().agents.get(name) else { return Ok(None) };
-    let cast = Cast {
-        name: name.to_owned(),
-        behavior: section.behavior.clone(),
-        max_steps: section.max_steps.map(u64::from),
-        planned: section.planned.clone(),
-        max_hr_loops: section.dual.max_hr_loops,
-        own_words: house.loaded.system_of(name)?,
-        model,
-        options,
-    };
-    let make = move |casting: Casting<'_>| -> Result<Box<dyn Seat>, AgentError> {
-        let agent = cast.agent(&casting)?;
-        Ok(Box::new(SessionSeat::new(agent)))
-    };
-    Ok(Some(AgentEntry { mode: Mode::Dialogue, needs_llm: false, make: Arc::new(make) }))
+/// How an agent behind A2A is named.
+const A2A: &str = "a2a:";
+
+/// The variable with the secret for agents behind A2A that ask for one.
+const A2A_TOKEN: &str = "DUOLOGUE_A2A_TOKEN";
+
+/// Which agent, and what for.
+pub(super) struct Wanted<'a> {
+    pub(super) name: &'a str,
+    /// The model for all of it; each has its own otherwise.
+    pub(super) model: Option<&'a str>,
+    /// How models are to answer; what the agents' sections say otherwise.
+    pub(super) options: Option<&'a Options>,
+    /// The same as results tell it.
+    pub(super) args: &'a Value,
+    pub(super) domain: &'a Domain,
 }
 
-/// What an agent is made of.
-struct Cast {
-    name: String,
-    behavior: String,
-    max_steps: Option<u64>,
-    planned: keys::Planned,
-    max_hr_loops: u32,
-    own_words: Option<String>,
-    model: Arc<dyn Model>,
-    options: Options,
+/// An agent for a plan, with its model as results tell it. `None` where there is none of this name.
+pub(super) async fn entry(
+    models: &mut Models<'_>,
+    wanted: Wanted<'_>,
+) -> Result<Option<(AgentEntry, Option<NamedLlm>)>, Failure> {
+    if let Some(address) = wanted.name.strip_prefix(A2A) {
+        return remote(address).await.map(|entry| Some((entry, None)));
+    }
+    let house = models.house;
+    if !house.config().agents.contains_key(wanted.name) {
+        return Ok(None);
+    }
+    let plan = house.plan_for(wanted.name, wanted.model)?;
+    let tools = external_tools(&wanted.domain.agent_tools(Mode::Dialogue));
+    let mut cast = Cast::new(house, &plan).outside(Outside {
+        tools: tools.into_iter().fold(Toolbox::new(), Toolbox::with_shared),
+        rules: wanted.domain.policy.clone(),
+        system: INSTRUCTIONS,
+        options: wanted.options.cloned(),
+    });
+    let mut first = None;
+    for name in cast.model_names()? {
+        let (_, model) = models.model(Some(name)).await?;
+        first.get_or_insert_with(|| Arc::clone(&model));
+        cast.take_model(name, model);
+    }
+    let agent = cast.agent()?;
+    let llm = first.map(|model| NamedLlm {
+        name: plan.model.clone(),
+        args: from_json(wanted.args),
+        llm: Arc::new(ModelLlm { model, options: Options::default() }),
+    });
+    let make = Arc::new(move |_: duologue_bench::registry::Casting<'_>| {
+        Ok(Box::new(SessionSeat::new(agent.clone())) as Box<dyn duologue_bench::Seat>)
+    });
+    Ok(Some((AgentEntry { mode: Mode::Dialogue, needs_llm: false, make }, llm)))
 }
 
-impl Cast {
-    fn agent(&self, casting: &Casting<'_>) -> Result<Agent, AgentError> {
-        let tools = || {
-            let tools = external_tools(&casting.tools).into_iter();
-            tools.fold(Toolbox::new(), Toolbox::with_shared)
-        };
-        let own = self.own_words.as_deref().unwrap_or(INSTRUCTIONS);
-        let system = format!("{own}\n\n<policy>\n{}\n</policy>", casting.policy);
-        let builder = match self.behavior.as_str() {
-            "dual" => return self.dual(&system, tools()),
-            "planned" => {
-                let steps = self.max_steps.and_then(|steps| u32::try_from(steps).ok());
-                Planned::builder(&*self.name, self.planned.to_behavior(steps), tools())
-            }
-            "react" => {
-                let max_iterations = self.max_steps.unwrap_or(ReAct::default().max_iterations);
-                Agent::builder(&*self.name, ReAct { max_iterations }).tools(tools())
-            }
-            _ => {
-                let max_steps = self.max_steps.unwrap_or(Generic::default().max_steps);
-                Agent::builder(&*self.name, Generic { max_steps }).tools(tools())
-            }
-        };
-        Ok(self.furnish(builder).system(system).build())
-    }
-
-    fn dual(&self, system: &str, tools: Toolbox) -> Result<Agent, AgentError> {
-        let human = self.furnish(Agent::builder("human", Generic::default()));
-        let human = human.system("You supervise another agent that serves a customer.").build();
-        let max_iterations = self.max_steps.unwrap_or(ReAct::default().max_iterations);
-        let worker = self.furnish(Agent::builder("reactive", ReAct { max_iterations }));
-        let worker = worker.tools(tools).system(system).build();
-        let config = DualActConfig {
-            name: self.name.clone(),
-            max_hr_loops: self.max_hr_loops,
-            ..DualActConfig::new(human, worker)
-        };
-        let dual = DualAct::new(config).map_err(|error| AgentError::Other(error.to_string()))?;
-        Ok(dual.builder().build())
-    }
-
-    fn furnish(&self, builder: AgentBuilder) -> AgentBuilder {
-        // Everything it can call is the environment's, which is there to be changed.
-        builder
-            .model(Arc::clone(&self.model))
-            .options(self.options.clone())
-            .policy(Policy::new(Permissions::Full))
-    }
+/// An agent behind A2A. It keeps its own model and tools, and is told of the environment's in words.
+async fn remote(address: &str) -> Result<AgentEntry, Failure> {
+    let credentials = match std::env::var(A2A_TOKEN) {
+        Ok(secret) if !secret.is_empty() => Credentials::none().with("*", secret),
+        _ => Credentials::none(),
+    };
+    let remote = Remote::connect(address, &credentials).await.map_err(Failure::usage)?;
+    let make = Arc::new(move |casting: duologue_bench::registry::Casting<'_>| {
+        let agent = remote.agent("remote");
+        let seat = WordsSeat::new(agent, casting.policy, &casting.tools);
+        Ok(Box::new(seat) as Box<dyn duologue_bench::Seat>)
+    });
+    Ok(AgentEntry { mode: Mode::Dialogue, needs_llm: false, make })
 }

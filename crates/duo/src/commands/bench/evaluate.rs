@@ -8,16 +8,15 @@ use duologue_bench::{
     run::{note, save},
 };
 
-use super::{args::Evaluate, load, run::Models, show};
+use super::{args::Evaluate, load, seats::Models, show};
 use crate::{
     exit::Exit,
     failure::{Done, Failure},
     house::House,
 };
 
-pub(super) async fn evaluate(house: &House, args: Evaluate) -> Done {
-    let registry = Registry::default();
-    let mut models = Models { house, brought: BTreeMap::new() };
+pub(super) async fn evaluate(house: &House, registry: &Registry, args: Evaluate) -> Done {
+    let mut models = Models::of(house);
     let judge = match &args.judge_llm {
         Some(name) => Some(models.judge(Some(name)).await?),
         None => None,
@@ -29,7 +28,7 @@ pub(super) async fn evaluate(house: &House, args: Evaluate) -> Done {
             return Err(Failure::usage(format!("{} does not say its domain", file.display())));
         };
         if !domains.contains_key(&name) {
-            domains.insert(name.clone(), load(&registry, &name, args.data.clone())?);
+            domains.insert(name.clone(), load(registry, &name, args.data.clone())?);
         }
         let Some(loaded) = domains.get(&name) else { continue };
         let solo = results.info.agent_info.implementation.contains("solo");

@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 
 use super::{
     args::{Play, Side},
-    load, run, show,
+    load, seats, show,
 };
 use crate::{
     exit::Exit,
@@ -23,10 +23,14 @@ use crate::{
     house::House,
 };
 
-pub(super) async fn play(house: &House, args: Play, agent: Option<String>) -> Done {
-    let mut registry = Registry::default();
+pub(super) async fn play(
+    house: &House,
+    mut registry: Registry,
+    args: Play,
+    agent: Option<String>,
+) -> Done {
     let loaded = load(&registry, &args.source.domain, args.source.data)?;
-    let mut tasks = run::choose(&loaded, &args.choice)?;
+    let mut tasks = seats::choose(&loaded, &args.choice)?;
     tasks.truncate(1);
     let task = tasks.first().cloned();
     let mut cast = args.cast;
@@ -58,7 +62,7 @@ pub(super) async fn play(house: &House, args: Play, agent: Option<String>) -> Do
             Some("person".to_owned())
         }
     };
-    let mut plan = run::assemble(house, &mut registry, loaded, tasks, &cast, agent).await?;
+    let mut plan = seats::assemble(house, &registry, loaded, tasks, &cast, agent).await?;
     plan.retries = 0;
     let mut out = std::io::stdout();
     if let Some(task) = &task {
@@ -72,7 +76,7 @@ pub(super) async fn play(house: &House, args: Play, agent: Option<String>) -> Do
     for simulation in &results.simulations {
         writeln!(out, "\n{}", show::simulation_line(house, simulation))?;
         if let Some(info) = &simulation.reward_info {
-            writeln!(out, "{}", serde_json::to_string_pretty(info)?)?;
+            show::reward_lines(house, info, &mut out)?;
         }
     }
     Ok(Exit::Completed)
@@ -150,8 +154,4 @@ impl Seat for Person {
     fn stop(&mut self, _: Option<&Incoming>) {}
 
     fn set_seed(&mut self, _: i64) {}
-
-    fn state(&self) -> Option<serde_json::Value> {
-        None
-    }
 }

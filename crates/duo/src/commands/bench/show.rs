@@ -7,6 +7,7 @@ use duologue_bench::{
     evaluate::REMARKS,
     metrics::{Comparison, Metrics, is_success},
     python,
+    simulation::RewardInfo,
     toolkit::Kind,
 };
 
@@ -23,6 +24,8 @@ use crate::{
 
 /// How much of a tool's answer is shown.
 const ANSWER: usize = 300;
+/// How many of pass^k are shown; the last one always is.
+const MOST_PASSES: usize = 8;
 
 /// One line about a simulation.
 pub(super) fn simulation_line(house: &House, simulation: &Simulation) -> String {
@@ -73,8 +76,11 @@ pub(super) fn summary(house: &House, results: &Results) -> Result<(), Failure> {
         metrics.tasks.len(),
         metrics.average_reward
     )?;
+    let last = metrics.pass_hat.len();
     for (k, value) in (1..).zip(&metrics.pass_hat) {
-        writeln!(out, "  pass^{k} {value:.3}")?;
+        if k <= MOST_PASSES || k == last {
+            writeln!(out, "  pass^{k} {value:.3}")?;
+        }
     }
     let ends: Vec<String> =
         metrics.terminations.iter().map(|(end, count)| format!("{} {count}", end.name())).collect();
@@ -169,12 +175,50 @@ pub(super) fn view(house: &House, args: View) -> Done {
             for message in simulation.messages() {
                 message_lines(house, message, args.full, &mut out)?;
             }
-            if let Some(info) = &simulation.reward_info {
-                writeln!(out, "{}", serde_json::to_string_pretty(info)?)?;
+            match &simulation.reward_info {
+                Some(info) if args.full => {
+                    writeln!(out, "{}", serde_json::to_string_pretty(info)?)?;
+                }
+                Some(info) => reward_lines(house, info, &mut out)?,
+                None => {}
             }
         }
     }
     Ok(Exit::Completed)
+}
+
+/// How a simulation was judged, as a person reads it.
+pub(super) fn reward_lines(
+    house: &House,
+    info: &RewardInfo,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    let parts = info.reward_breakdown.iter().flatten();
+    let parts: Vec<String> =
+        parts.map(|(kind, part)| format!("{} {part:.2}", kind.name())).collect();
+    writeln!(out, "{}", house.paint.text(Style::Bold, parts.join(" × ")))?;
+    let mut check = |met: bool, what: String| {
+        let (style, mark) = if met { (Style::Good, "✓") } else { (Style::Bad, "✗") };
+        let line = format!("  {mark} {}", clip(&what, ANSWER));
+        writeln!(out, "{}", house.paint.text(style, line))
+    };
+    if let Some(db) = &info.db_check {
+        check(db.db_match, "the databases are as expected".to_owned())?;
+    }
+    for found in info.action_checks.iter().flatten() {
+        let arguments = python::dumps(&found.action.arguments, python::Layout::Line);
+        check(found.action_match, format!("{}({arguments})", found.action.name))?;
+    }
+    for found in info.env_assertions.iter().flatten() {
+        check(found.met, format!("{} holds", found.env_assertion.func_name))?;
+    }
+    for found in info.communicate_checks.iter().flatten() {
+        check(found.met, format!("{:?} was told", found.info))?;
+    }
+    for found in info.nl_assertions.iter().flatten() {
+        check(found.met, found.nl_assertion.clone())?;
+    }
+    Ok(())
 }
 
 /// A message as a person reads it.
@@ -207,8 +251,7 @@ pub(super) fn message_lines(
     Ok(())
 }
 
-pub(super) fn domain(house: &House, args: Domain) -> Done {
-    let registry = Registry::default();
+pub(super) fn domain(house: &House, registry: &Registry, args: Domain) -> Done {
     let mut out = std::io::stdout().lock();
     let Some(name) = args.name else {
         for name in registry.domains() {
@@ -218,7 +261,7 @@ pub(super) fn domain(house: &House, args: Domain) -> Done {
         }
         return Ok(Exit::Completed);
     };
-    let loaded = load(&registry, &name, args.data)?;
+    let loaded = load(registry, &name, args.data)?;
     if let Some(id) = &args.task {
         let task = loaded.tasks.task(id);
         let task = task.ok_or_else(|| Failure::usage(format!("there is no task {id:?}")))?;
