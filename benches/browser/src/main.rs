@@ -203,13 +203,14 @@ struct Theirs {
 
 impl Theirs {
     async fn start(folder: &std::path::Path, program: &std::path::Path) -> Result<Self> {
+        let folder = std::fs::canonicalize(folder)?;
         let script = folder.join("bench.js");
         std::fs::write(&script, PLAYWRIGHT)?;
         let mut process = Command::new("node")
             .arg(&script)
             .arg(program)
             .arg(format!("{}x{}", SIZE.0, SIZE.1))
-            .current_dir(folder)
+            .current_dir(&folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

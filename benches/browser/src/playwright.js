@@ -1,7 +1,7 @@
 // The same work with Playwright: snapshots as its own agents get them, clicks and fills.
 // Speaks JSON lines: each line in is {do, ...}, each line out is {ms, text?}.
 const {chromium} = require('playwright-core');
-const lines = require('readline').createInterface({input: process.stdin});
+const readline = require('readline');
 
 (async () => {
   const [program, size] = process.argv.slice(2);
@@ -11,11 +11,13 @@ const lines = require('readline').createInterface({input: process.stdin});
   const browser = await chromium.launch({executablePath: program, args});
   const page = await browser.newPage({viewport: {width, height}});
   const deeds = {
-    open: async order => { await page.goto(order.url, {waitUntil: 'networkidle'}); },
+    open: async order => { await page.goto(order.url, {waitUntil: 'load'}); },
     snapshot: async () => page.ariaSnapshot({mode: 'ai'}),
     click: async order => { await page.locator(`aria-ref=${order.ref}`).click(); },
     fill: async order => { await page.locator(`aria-ref=${order.ref}`).fill(order.text); },
   };
+  // Only now: lines that come before somebody reads them would be lost.
+  const lines = readline.createInterface({input: process.stdin});
   for await (const line of lines) {
     const order = JSON.parse(line);
     try {
