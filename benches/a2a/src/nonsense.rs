@@ -228,10 +228,7 @@ pub(crate) fn events(rng: &mut Rng) -> Vec<u8> {
     body
 }
 
-fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T
-where
-    T: Default,
-{
+fn pick<T: Copy + Default>(rng: &mut Rng, of: &[T]) -> T {
     of.get(rng.usize(..of.len().max(1))).copied().unwrap_or_default()
 }
 

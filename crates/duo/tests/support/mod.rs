@@ -1,6 +1,14 @@
 //! The real binary, in a home and a workspace of its own.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests may"
+)]
 
 pub mod serving;
 #[cfg(target_os = "linux")]
