@@ -38,7 +38,8 @@ impl Chat {
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
-                println!("skipped: there is no `script` program here ({error})");
+                let note = format!("SKIPPED: there is no `script` program here ({error})\n");
+                let _ = std::io::Write::write_all(&mut std::io::stderr(), note.as_bytes());
                 return None;
             }
         };
