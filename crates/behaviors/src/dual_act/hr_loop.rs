@@ -162,8 +162,16 @@ impl HrLoop {
                  tell the worker what. Terminate only if you can give the whole answer by yourself.",
             );
         }
+        if !state.called.is_empty() {
+            text.push_str(
+                "\n\nGo through the task part by part: which call on record did it? A part without \
+                 a call is not done, however sure the worker is. If one is not done, continue with \
+                 exactly that part as the instruction. Terminate only when every part is done.",
+            );
+        }
         text.push_str(&format!(
-            "\n\nThe worker has worked {loops} of at most {most} times. Decide by calling {}.",
+            "\n\nThe worker has worked {loops} of at most {most} times, which does not tell whether \
+             the task is done. Decide by calling {}.",
             Decision::TOOL
         ));
         let mut parts = vec![Part::text(text)];
@@ -243,11 +251,7 @@ fn on_record(worker: &str, called: &[CalledTool]) -> String {
             format!("- {name} {arguments} → {status}")
         })
         .collect();
-    format!(
-        "On record: these are the calls that {worker} made. What the task asks for and is not \
-         among them was not done.\n{}",
-        calls.join("\n")
-    )
+    format!("On record: these are all the calls that {worker} made.\n{}", calls.join("\n"))
 }
 
 fn invoke(function: &str, input: Value) -> Step {
