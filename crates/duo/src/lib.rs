@@ -4,7 +4,7 @@
 //! tools and agents together, `commands` has one file per command, `repl` is the chat, and
 //! `terminal` is what a person sees.
 //!
-//! It is a library for one reason: [`bench`] is the command line of `duo bench` for a program that
+//! It is a library for one reason: [`bench()`] is the command line of `duo bench` for a program that
 //! brings agents, users or domains of its own.
 
 mod approval;
