@@ -11,7 +11,7 @@ pub enum SessionError {
     /// No turn is under way that could be joined.
     #[error("no turn is under way")]
     NotUnderWay,
-    /// The session was put down by [`Session::suspend`].
+    /// The session was put down by [`Session::suspend`](crate::Session::suspend).
     #[error("the session was suspended; open it again to go on")]
     Suspended,
     /// Nothing waits for this answer.
