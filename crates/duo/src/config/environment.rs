@@ -17,8 +17,18 @@ use super::{
 pub(crate) const PREFIX: &str = "DUOLOGUE_";
 
 /// Variables that are no keys. One that ends in `*` stands for all that begin so.
-pub(crate) const RESERVED: [&str; 4] =
-    ["DUOLOGUE_AIMOCK", "DUOLOGUE_LOG", "DUOLOGUE_MODELS", "DUOLOGUE_TEST_*"];
+pub(crate) const RESERVED: [&str; 10] = [
+    "DUOLOGUE_A2A_TOKEN",
+    "DUOLOGUE_A2A_TOOLS",
+    "DUOLOGUE_AIMOCK",
+    "DUOLOGUE_BROWSER",
+    "DUOLOGUE_LOG",
+    "DUOLOGUE_MCP_TOOLS",
+    "DUOLOGUE_MINIWOB",
+    "DUOLOGUE_MINIWOB_SEEDS",
+    "DUOLOGUE_MODELS",
+    "DUOLOGUE_TEST_*",
+];
 
 /// The variable of a key outside of named sections.
 pub(crate) fn variable(path: &[&str]) -> String {
