@@ -69,10 +69,10 @@ const V1: &str = "
 /// The latest version that this code knows.
 pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// How much the page cache of the writer may hold, in KiB: the last pages of some thousand live
+/// How much the page cache of the writer may hold, in KiB: the last pages of some hundred live
 /// sessions. With more of them a commit reads pages again, from the system's cache; a larger one
 /// of our own was mostly memory that each session seemed to need.
-const WRITER_CACHE_KIB: i64 = 8 * 1024;
+const WRITER_CACHE_KIB: i64 = 2 * 1024;
 
 /// To what size the log is cut when it is begun anew after it had to hold more.
 const MOST_LOG_BYTES: i64 = 64 * 1024 * 1024;
