@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, bail};
 use nix::unistd::geteuid;
 
-use super::with_version;
+use super::{sdks, with_version};
 use crate::process::{answers, run as run_program};
 
 /// The version of the PyPI package `miniwob`.
@@ -62,8 +62,11 @@ pub(crate) fn miniwob(folder: &Path) -> Result<PathBuf> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+    // In an environment of its own, as a bare system's Python has no pip.
+    let environment = folder.join("py");
+    sdks::make_environment(&environment)?;
+    let mut pip = Command::new(environment.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
     pip.arg("--target").arg(folder).arg(format!("miniwob=={MINIWOB}"));
     run_program(pip)?;
     if !pages.join("miniwob/click-test.html").is_file() {

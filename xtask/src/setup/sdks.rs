@@ -48,7 +48,8 @@ fn python(list: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn make_environment(folder: &Path) -> Result<()> {
+/// An environment of Python, with its pip.
+pub(super) fn make_environment(folder: &Path) -> Result<()> {
     let make = || {
         let mut command = Command::new("python3");
         command.args(["-m", "venv"]).arg(folder);
