@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     io::{IsTerminal, Write},
     path::PathBuf,
     sync::Arc,
@@ -206,9 +207,16 @@ impl Trust {
         Self { file, lines }
     }
 
-    /// A server with all that makes it what it is, except for values that may be secret.
+    /// A server with all that makes it what it is. Values that may be secret are only a mark: a
+    /// variable that is set otherwise makes another program of it.
     fn line(it: &Known) -> String {
-        format!("{} {:?}", it.name, it.config.transport).replace('\n', " ")
+        let mut mark = DefaultHasher::new();
+        match &it.config.transport {
+            Transport::Stdio { env, .. } => env.hash(&mut mark),
+            Transport::Http { headers, .. } => headers.hash(&mut mark),
+        }
+        let mark = mark.finish();
+        format!("{} {:?} {mark:016x}", it.name, it.config.transport).replace('\n', " ")
     }
 
     fn has(&self, it: &Known) -> bool {
