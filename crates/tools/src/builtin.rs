@@ -10,6 +10,7 @@ mod ask_human;
 mod blocking;
 mod calculator;
 mod copy_file;
+mod count_lines;
 mod current_time;
 mod echo;
 mod edit_file;
@@ -89,6 +90,7 @@ pub fn names() -> &'static [&'static str] {
         "copy_file",
         "list_files",
         "search_files",
+        "count_lines",
         #[cfg(feature = "http")]
         "http_get",
         #[cfg(unix)]
@@ -123,6 +125,7 @@ pub fn builtin_named(name: &str, config: &BuiltinConfig) -> Result<Arc<dyn Tool>
         "copy_file" => Arc::new(copy_file::copy_file(workspace)),
         "list_files" => Arc::new(list_files::list_files(workspace)),
         "search_files" => Arc::new(search_files::search_files(workspace)),
+        "count_lines" => Arc::new(count_lines::count_lines(workspace)),
         #[cfg(feature = "http")]
         "http_get" => Arc::new(http_get::http_get(&config.http)),
         #[cfg(unix)]

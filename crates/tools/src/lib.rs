@@ -5,8 +5,8 @@
 //! - [`Workspace`] is the folder that an agent's files stay in. No path leads out of it.
 //! - [`builtin`] makes the tools that a [`BuiltinConfig`] enables: `echo`, `calculator`,
 //!   `current_time`, `read_file`, `write_file`, `edit_file`, `copy_file`, `list_files`, `search_files`,
-//!   `http_get` (feature `http`, on by default), `shell` (off unless named), `ask_human` and
-//!   `read_result`. Each is one file in `builtin/`.
+//!   `count_lines`, `http_get` (feature `http`, on by default), `shell` (off unless named),
+//!   `ask_human` and `read_result`. Each is one file in `builtin/`.
 //! - [`schema_tool`] makes a tool of a JSON Schema that came from elsewhere, such as an MCP
 //!   server's; [`Schema`] and [`check_schema`] are the check alone.
 //!

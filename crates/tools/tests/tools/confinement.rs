@@ -9,13 +9,14 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
 /// Every way to use a path.
-fn uses(path: &str) -> [(&'static str, Value); 5] {
+fn uses(path: &str) -> [(&'static str, Value); 6] {
     [
         ("read_file", json!({"path": path})),
         ("write_file", json!({"path": path, "content": "overwritten"})),
         ("edit_file", json!({"path": path, "old_text": "secret", "new_text": "gone"})),
         ("list_files", json!({"path": path})),
         ("search_files", json!({"pattern": "secret", "path": path})),
+        ("count_lines", json!({"path": path})),
     ]
 }
 

@@ -55,6 +55,26 @@ async fn a_file_is_copied_whatever_is_in_it() {
 }
 
 #[tokio::test]
+async fn lines_are_counted_whether_or_not_the_last_one_is_ended() {
+    let bench = Bench::new();
+    for (text, said) in [
+        (&b""[..], "\"list\" has 0 lines"),
+        (b"one", "\"list\" has 1 line"),
+        (b"one\ntwo\n", "\"list\" has 2 lines"),
+        (b"one\r\n\nthree", "\"list\" has 3 lines"),
+    ] {
+        bench.put("list", text);
+        assert_eq!(bench.call("count_lines", json!({"path": "list"})).await, Ok(said.to_owned()));
+    }
+    bench.put("long", "a\n".repeat(100_000).as_bytes());
+    let long = bench.call("count_lines", json!({"path": "long"})).await;
+    assert_eq!(long, Ok("\"long\" has 100000 lines".to_owned()));
+    bench.put("picture", b"\x89PNG\0\n");
+    let picture = bench.call("count_lines", json!({"path": "picture"})).await;
+    assert_eq!(picture, Err("\"picture\" is not text, so it has no lines".to_owned()));
+}
+
+#[tokio::test]
 async fn a_long_file_is_read_in_pages() {
     let bench = Bench::new();
     let lines: String = (1..=10).map(|n| format!("line {n}\n")).collect();

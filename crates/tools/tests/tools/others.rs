@@ -80,6 +80,7 @@ fn every_tool_declares_its_effect_and_reach() {
         ("read_file", (Pure, Reach::Workspace)),
         ("list_files", (Pure, Reach::Workspace)),
         ("search_files", (Pure, Reach::Workspace)),
+        ("count_lines", (Pure, Reach::Workspace)),
         ("read_result", (Pure, Reach::Workspace)),
         ("ask_human", (Pure, Reach::Workspace)),
         ("write_file", (Idempotent, Reach::Workspace)),
@@ -122,6 +123,7 @@ fn every_schema_is_plain_and_names_its_main_argument_first() {
         ("edit_file", json!("path")),
         ("copy_file", json!("to")),
         ("search_files", json!("pattern")),
+        ("count_lines", json!("path")),
         ("read_result", json!("call_id")),
         ("ask_human", json!("question")),
         #[cfg(unix)]
