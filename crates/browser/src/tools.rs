@@ -77,6 +77,15 @@ impl From<String> for Said {
     }
 }
 
+/// What a deed is known to have set off on the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stir {
+    /// Nothing changed.
+    None,
+    /// Something changed, or nobody looked.
+    Unknown,
+}
+
 impl Scene {
     /// Do something to the page, wait until it has settled, and tell what came of it.
     pub(crate) async fn act<T>(
@@ -84,9 +93,23 @@ impl Scene {
         deed: impl Future<Output = Result<T>> + Send,
         tell: impl FnOnce(T) -> String + Send,
     ) -> Result<Said> {
+        let deed = async { Ok((deed.await?, Stir::Unknown)) };
+        self.act_and_watch(deed, tell).await
+    }
+
+    /// The same for a deed that knows whether the page took notice of it: one that did not and
+    /// asks for nothing has settled already.
+    pub(crate) async fn act_and_watch<T>(
+        &self,
+        deed: impl Future<Output = Result<(T, Stir)>> + Send,
+        tell: impl FnOnce(T) -> String + Send,
+    ) -> Result<Said> {
         let (url, visits) = self.whereabouts();
-        let done = deed.await?;
-        let rest = self.desk.rest().await;
+        let (done, stir) = deed.await?;
+        let rest = match stir {
+            Stir::None if self.desk.is_quiet() => Rest::Settled,
+            _ => self.desk.rest().await,
+        };
         let acted = Acted { rest: Some(rest), url, visits };
         Ok(Said { text: tell(done), parts: Vec::new(), acted: Some(acted) })
     }

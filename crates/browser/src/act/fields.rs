@@ -16,6 +16,12 @@ const READY_TO_WRITE: &str = "function(text) {
   if (el.tagName === 'LABEL' && el.control) el = el.control;
   if (el.matches(':disabled')) throw new Error('it is disabled');
   if (el.readOnly) throw new Error('it is read-only');
+  const watch = () => {
+    let stirs = false;
+    const observer = new MutationObserver(() => { stirs = true; });
+    observer.observe(el.ownerDocument, {subtree: true, childList: true, attributes: true, characterData: true});
+    globalThis.duologueStirred = () => { observer.disconnect(); return stirs; };
+  };
   el.scrollIntoView({block: 'nearest', inline: 'nearest', behavior: 'instant'});
   const tag = el.tagName;
   if (tag === 'SELECT') throw new Error('it is a list; use select');
@@ -26,6 +32,7 @@ const READY_TO_WRITE: &str = "function(text) {
     if (['button', 'submit', 'reset', 'image'].includes(type)) throw new Error('it is a button; use click');
     if (['date', 'time', 'month', 'week', 'datetime-local', 'color', 'range'].includes(type)) {
       el.focus();
+      watch();
       const before = el.value;
       Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set.call(el, text);
       if (text && el.value !== text && type !== 'range') {
@@ -41,6 +48,7 @@ const READY_TO_WRITE: &str = "function(text) {
   if (tag === 'INPUT' || tag === 'TEXTAREA') {
     el.focus();
     el.select();
+    watch();
     return 'write';
   }
   if (el.isContentEditable) {
@@ -50,17 +58,22 @@ const READY_TO_WRITE: &str = "function(text) {
     const selection = el.getRootNode().getSelection ? el.getRootNode().getSelection() : getSelection();
     selection.removeAllRanges();
     selection.addRange(range);
+    watch();
     return 'write';
   }
   const inner = el.querySelectorAll('input:not([type=hidden]), textarea, [contenteditable]');
   throw new Error('nothing can be written into it' + (inner.length === 1 ? '; the field is inside of it' : ''));
 }";
 
-/// What a field holds.
-const HOLDS: &str = "function() {
+/// What a field holds, and whether anything on the page changed since it was made ready, after
+/// what the page put off until the next moment.
+const FILLED: &str = "async function() {
+  await new Promise(done => setTimeout(done));
   const el = this.tagName === 'LABEL' && this.control ? this.control : this;
-  if (el.type === 'password') return null;
-  return 'value' in el && el.tagName !== 'BUTTON' ? String(el.value) : el.isContentEditable ? el.innerText : null;
+  const stirred = globalThis.duologueStirred ? duologueStirred() : true;
+  const secret = el.type === 'password';
+  const holds = secret ? null : 'value' in el && el.tagName !== 'BUTTON' ? String(el.value) : el.isContentEditable ? el.innerText : null;
+  return {holds, stirred};
 }";
 
 const CHOOSE: &str = "function(wanted) {
@@ -148,14 +161,23 @@ pub(crate) enum Writing {
     KeyByKey,
 }
 
+/// What came of writing into a field.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Filled {
+    /// What it holds now, unless that is secret.
+    pub(crate) holds: Option<String>,
+    /// Whether anything on the page changed meanwhile.
+    pub(crate) stirred: bool,
+}
+
 impl Desk {
-    /// Replace what a field holds; what it holds then, unless that is secret.
+    /// Replace what a field holds.
     pub(crate) async fn fill(
         &self,
         target: &Target,
         text: &str,
         writing: Writing,
-    ) -> Result<Option<String>> {
+    ) -> Result<Filled> {
         let element = self.element(target).await?;
         let way: String = self
             .call_on(&element, READY_TO_WRITE, &[text.into()])
@@ -175,9 +197,9 @@ impl Desk {
                 }
             }
         }
-        let holds = self.call_on::<Option<String>>(&element, HOLDS, &[]).await;
+        let filled = self.call_on(&element, FILLED, &[]).await;
         // A page that replaced the field under the text took it as meant.
-        Ok(holds.unwrap_or_default())
+        Ok(filled.unwrap_or(Filled { holds: None, stirred: true }))
     }
 
     /// Choose options of a list; those that are chosen then.

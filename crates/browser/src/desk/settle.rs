@@ -134,6 +134,12 @@ impl Desk {
         }
     }
 
+    /// Whether the current page waits for nothing and nothing holds it.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let state = self.state();
+        !held(&state, state.current) && !is_busy(&state, state.current)
+    }
+
     /// Wait for a frame without a change; whether there was one.
     async fn still(&self, tab: TabId, limit: Duration) -> bool {
         #[derive(Deserialize)]

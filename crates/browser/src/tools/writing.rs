@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    Action, Said, Scene,
+    Action, Said, Scene, Stir,
     pointing::{target, told},
     risk::{self, Deed},
 };
@@ -52,14 +52,15 @@ impl Action for Fill {
         permit(&scene, &target.frame, self.submit);
         let writing = if self.by_keys { Writing::KeyByKey } else { Writing::AtOnce };
         let fill = async {
-            let holds = scene.desk.fill(&target, &self.text, writing).await?;
+            let filled = scene.desk.fill(&target, &self.text, writing).await?;
             if self.submit {
                 scene.desk.stroke(&target.session, &Stroke::read("Enter")?).await?;
             }
-            Ok(holds)
+            let stirs = filled.stirred || self.submit;
+            Ok((filled.holds, if stirs { Stir::Unknown } else { Stir::None }))
         };
         let said = scene
-            .act(fill, |holds| match holds {
+            .act_and_watch(fill, |holds| match holds {
                 Some(holds) if holds != self.text => {
                     format!("filled {}; it holds {:?}", told(&target), clip(&tidy(&holds), 200))
                 }
