@@ -74,6 +74,8 @@ pub use self::{
 pub struct Planned {
     config: PlannedConfig,
     shapes: Shapes,
+    /// What its own tools do, a line each, for whoever plans.
+    abilities: Arc<str>,
     /// The tools for a task that needs no plan; all, where they are not known.
     simple: ToolSelection,
 }
@@ -87,7 +89,12 @@ impl Default for Planned {
 impl Planned {
     /// The behaviour alone. An agent needs the special tools too: see [`builder`](Self::builder).
     pub fn new(config: PlannedConfig) -> Self {
-        Self { config, shapes: Shapes::new(&[]), simple: ToolSelection::All }
+        Self {
+            config,
+            shapes: Shapes::new(&[]),
+            abilities: Arc::default(),
+            simple: ToolSelection::All,
+        }
     }
 
     /// How it is set up.
@@ -102,12 +109,13 @@ impl Planned {
         tools: Toolbox,
     ) -> AgentBuilder {
         let own: Vec<String> = tools.specs().iter().map(|spec| spec.name.clone()).collect();
+        let abilities = prompt::abilities(tools.specs()).into();
         let tools = Self::with_special_tools(&config, tools);
         let shapes = Shapes::new(&own);
         // A task that needs no plan is not tempted with tools for one.
         let kept = own.into_iter().chain(tools::FOR_ALL.map(str::to_owned)).collect();
         let simple = ToolSelection::Only(kept);
-        Agent::builder(name, Self { config, shapes, simple }).tools(tools)
+        Agent::builder(name, Self { config, shapes, abilities, simple }).tools(tools)
     }
 
     /// A planned agent that learns from its tasks.
@@ -188,7 +196,10 @@ impl Planned {
             };
         };
         if state.due_validation.is_some() {
-            return self.aside(Aside::Validation, state);
+            return match state.look_due(&self.config) {
+                Some(tool) => look(run, state, tool),
+                None => self.aside(Aside::Validation, state),
+            };
         }
         if state.iterations >= self.config.most_steps(strategy) {
             let outcome = Outcome::LimitReached { limit: Limit::Steps };
@@ -221,7 +232,7 @@ impl Planned {
 
     fn aside(&self, aside: Aside, state: &PlannedState) -> Step {
         Step::Ask(Ask {
-            extra: vec![prompt::aside(aside, state)],
+            extra: vec![prompt::aside(aside, state, &self.abilities)],
             tools: ToolSelection::None,
             output: Some(self.shapes.of(aside).clone()),
             aside: Some(aside.name().to_owned()),
@@ -297,6 +308,9 @@ impl Planned {
             Special::Done(_) if state.steered => {
                 Err("Somebody said more meanwhile. Read it first.".to_owned())
             }
+            Special::Done(_) if state.doubts_done(&self.config) => {
+                Ok("TODO items are open, so the work is checked before the task ends.".to_owned())
+            }
             Special::Done(_) => Ok("Done.".to_owned()),
         }
     }
@@ -332,6 +346,13 @@ fn ask_human(run: &RunState, state: &PlannedState, question: &str) -> Step {
     let id = format!("ask-{}-{}-{}", run.id(), run.turn(), state.iterations);
     let call = ToolCall::new(id, tools::ASK_HUMAN, json!({ "question": question }));
     Step::Say(own_message(run, state, Part::from(call)))
+}
+
+/// A look at the world before the work is checked, as a call like any other.
+fn look(run: &RunState, state: &PlannedState, tool: &str) -> Step {
+    let id = format!("look-{}-{}-{}", run.id(), run.turn(), state.iterations);
+    let call = ToolCall::new(id.clone(), tool, json!({}));
+    Step::Say(Message { id: MessageId::from(id), ..own_message(run, state, Part::from(call)) })
 }
 
 /// A message of the agent's own. Its id comes from where the run stands, not from chance.

@@ -147,7 +147,11 @@ pub(crate) fn by_model(said: &Classification, request: Option<&Message>) -> Choi
         strategy,
         by: ChosenBy::Classification,
         reason,
-        plans_first: plans_first(strategy) && !said.is_simple_task,
+        // Working by a plan takes one; reasoning about a simple task does not.
+        plans_first: match strategy {
+            Strategy::React => !said.is_simple_task,
+            _ => plans_first(strategy),
+        },
     }
 }
 
@@ -186,6 +190,22 @@ mod tests {
         assert_eq!(of(true, Complexity::Low, true), Strategy::React);
         assert_eq!(of(false, Complexity::Medium, false), Strategy::MultiStep);
         assert_eq!(of(false, Complexity::High, false), Strategy::React);
+    }
+
+    #[test]
+    fn a_task_of_several_actions_begins_with_a_plan_even_if_it_is_called_simple() {
+        let said = Classification {
+            reasoning: String::new(),
+            actions: 2,
+            is_simple_task: true,
+            complexity: Complexity::Low,
+            needs_explicit_reasoning: false,
+        };
+        let choice = by_model(&said, None);
+        assert_eq!((choice.strategy, choice.plans_first), (Strategy::MultiStep, true));
+        let reasoned = Classification { needs_explicit_reasoning: true, ..said };
+        let choice = by_model(&reasoned, None);
+        assert_eq!((choice.strategy, choice.plans_first), (Strategy::React, false));
     }
 
     #[test]

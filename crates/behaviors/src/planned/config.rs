@@ -85,6 +85,11 @@ pub struct PlannedConfig {
     /// Whether the model checks the work. Without a validator a task counts as not complete until
     /// the model calls `done`.
     pub validator: bool,
+    /// Whether `done` is checked, too, while TODO items are open. Weak models call it early.
+    pub check_done: bool,
+    /// A tool that shows the world as it is, such as a browser's `snapshot`. It is called without
+    /// arguments before a claim that the task is complete is checked.
+    pub look: Option<String>,
     /// Whether there is somebody to ask.
     pub ask_human: bool,
     /// Whether lessons of earlier tasks are read and new ones written.
@@ -115,6 +120,8 @@ impl Default for PlannedConfig {
             strategy: None,
             classifier: Classifier::Model,
             validator: true,
+            check_done: false,
+            look: None,
             ask_human: true,
             lessons: false,
             max_simple: 10,

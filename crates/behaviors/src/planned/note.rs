@@ -97,7 +97,7 @@ pub enum ReplanReason {
 impl ReplanReason {
     /// Whether the plan so far has shown itself to be wrong.
     pub(crate) fn is_failure(self) -> bool {
-        matches!(self, Self::Required | Self::Stuck)
+        matches!(self, Self::Required | Self::Stuck | Self::FailedValidation)
     }
 }
 

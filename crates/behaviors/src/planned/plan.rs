@@ -43,7 +43,8 @@ pub(crate) struct PlanAnswer {
 pub(crate) struct StepAnswer {
     /// What is to be done.
     pub(crate) title: String,
-    /// The name of the tool, if one successful call of it finishes the step. Empty otherwise.
+    /// The name of the tool, if one successful call of it finishes the step and nothing else is
+    /// to be done. Empty otherwise.
     #[serde(default)]
     pub(crate) tool: String,
 }
@@ -62,6 +63,15 @@ impl PlanAnswer {
         }
         Ok(())
     }
+}
+
+/// A title without the id of the step that it was before, which models copy from the list.
+fn without_number(title: &str) -> &str {
+    let bare = title.strip_prefix('s').and_then(|rest| {
+        let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        rest.strip_prefix(": ").filter(|rest| !rest.trim().is_empty())
+    });
+    bare.map_or(title, str::trim)
 }
 
 impl Plan {
@@ -92,7 +102,7 @@ impl Plan {
                 let tool = step.tool.trim();
                 PlanStep {
                     id: format!("s{numbered}"),
-                    title: step.title.trim().to_owned(),
+                    title: without_number(step.title.trim()).to_owned(),
                     tool: (!tool.is_empty()).then(|| tool.to_owned()),
                 }
             })

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use duologue_core::{Message, MessageId, Part, Profile, Role};
+use duologue_core::{Message, MessageId, Part, Profile, Role, ToolSpec};
 
 use super::{
     aside::Aside,
@@ -84,10 +84,10 @@ pub(crate) fn live(state: &PlannedState) -> Option<Arc<Message>> {
 }
 
 /// What the model is asked beside the conversation.
-pub(crate) fn aside(aside: Aside, state: &PlannedState) -> Arc<Message> {
+pub(crate) fn aside(aside: Aside, state: &PlannedState, abilities: &str) -> Arc<Message> {
     let mut text = match aside {
         Aside::Classification => classification(state),
-        Aside::Plan => plan(state),
+        Aside::Plan => plan(state, abilities),
         Aside::Validation => validation(state),
         Aside::Meta => meta(state),
     };
@@ -111,13 +111,26 @@ fn classification(state: &PlannedState) -> String {
     text
 }
 
-fn plan(state: &PlannedState) -> String {
+/// What tools do, in the first sentence of each: asides are made without the tools themselves.
+pub(crate) fn abilities(tools: &[Arc<ToolSpec>]) -> String {
+    let line = |tool: &Arc<ToolSpec>| {
+        let (first, _) = tool.description.split_once(". ").unwrap_or((&tool.description, ""));
+        format!("\n- {}: {}", tool.name, clip(first.trim_end_matches('.'), 160))
+    };
+    tools.iter().map(line).collect()
+}
+
+fn plan(state: &PlannedState, abilities: &str) -> String {
     let task = state.task_text();
     let mut text = format!(
         "Make a plan for what is still to be done. Few steps, each of which can be checked; say \
-         in words what each does, and name the tool that does it. Do not work on it yet.\n\
+         in words what each does, and name the tool that does it. One deed a step: reading \
+         something and writing something are two steps. Do not work on it yet.\n\
          Task: {task}"
     );
+    if !abilities.is_empty() {
+        let _ = write!(text, "\n\nThe tools that there are:{abilities}");
+    }
     if let Some((_, detail)) = state.due_plan.as_ref().filter(|(_, detail)| !detail.is_empty()) {
         let _ = write!(text, "\n\nWhy a plan is made now: {detail}");
     }

@@ -52,6 +52,8 @@ pub struct PlannedState {
     pub(crate) validation: Option<Validation>,
     pub(crate) due_plan: Option<(ReplanReason, String)>,
     pub(crate) due_validation: Option<Occasion>,
+    /// Whether there was a look at the world since the last step.
+    looked: bool,
     pub(crate) due_meta: bool,
     pub(crate) misfit: Option<Misfit>,
     /// What the model is told with the next step only.
@@ -60,6 +62,8 @@ pub struct PlannedState {
     pub(crate) must_act: bool,
     /// A question to the person that is yet to be asked.
     pub(crate) question: Option<String>,
+    /// What `done` was called with while items were open: the last word, if the check agrees.
+    pub(crate) claim: Option<String>,
     /// How the step under way ends the task, if it does.
     last_word: Option<LastWord>,
     open: Option<OpenStep>,
@@ -91,6 +95,8 @@ enum Asker {
     Model,
     /// The ladder, which asks a person.
     Ladder,
+    /// The check, which looks first.
+    Check,
 }
 
 /// How a step ends a task.
@@ -160,7 +166,11 @@ impl PlannedState {
                 }
             }
             Event::AgentMessage { message, aside: None, model, .. } => {
-                let asker = if model.is_empty() { Asker::Ladder } else { Asker::Model };
+                let asker = match model.is_empty() {
+                    true if self.look_due(config).is_some() => Asker::Check,
+                    true => Asker::Ladder,
+                    false => Asker::Model,
+                };
                 self.said(config, entry.run, message, asker);
             }
             Event::ToolEnded { result, .. } => self.tool_ended(config, entry.run, result),
@@ -210,13 +220,16 @@ impl PlannedState {
             ending.say = None;
             return;
         }
-        if asker == Asker::Ladder {
-            self.question = None;
-        } else {
-            self.iterations += 1;
-            self.steered = false;
-            self.notice = None;
-            self.must_act = false;
+        match asker {
+            Asker::Ladder => self.question = None,
+            Asker::Check => self.looked = true,
+            Asker::Model => {
+                self.iterations += 1;
+                self.looked = false;
+                self.steered = false;
+                self.notice = None;
+                self.must_act = false;
+            }
         }
         let left = message.tool_calls().count();
         if left > 0 {
@@ -278,18 +291,22 @@ impl PlannedState {
                 self.todo_changed |= is_done && request.action != TodoAction::Get;
             }
             // Somebody said more since the model decided to end: that comes first.
-            Special::Done(summary) => {
-                self.last_word = (!self.steered).then_some(LastWord::Summary(summary));
+            Special::Done(_) if self.steered => {}
+            Special::Done(summary) if self.doubts_done(config) => {
+                self.due_validation = Some(Occasion::Done);
+                self.claim = Some(summary);
             }
+            Special::Done(summary) => self.last_word = Some(LastWord::Summary(summary)),
         }
     }
 
     /// Every call of a step has its result.
     fn step_over(&mut self, config: &PlannedConfig, run: RunId, open: OpenStep) {
-        if open.asker == Asker::Ladder {
+        match open.asker {
             // What the person said is new: the evidence starts over.
-            self.history.clear();
-            return;
+            Asker::Ladder => return self.history.clear(),
+            Asker::Check => return self.tried.push(open.message, open.results),
+            Asker::Model => {}
         }
         let of_call = |id: &CallId| open.results.iter().find(|result| result.call_id == *id);
         let pairs =
@@ -374,6 +391,21 @@ impl PlannedState {
         if self.strategy == Some(Strategy::Hybrid) {
             hybrid::switch_if_due(self, config);
         }
+    }
+
+    /// The tool to look with before a claim is checked, if that is yet to be done.
+    pub(crate) fn look_due<'c>(&self, config: &'c PlannedConfig) -> Option<&'c str> {
+        let is_claim = self.due_validation.is_some_and(Occasion::is_claim);
+        config.look.as_deref().filter(|_| is_claim && !self.looked && self.ending.is_none())
+    }
+
+    /// Whether `done` is checked before it is believed: items are open, and if the check finds
+    /// something missing, another plan can still be made.
+    pub(crate) fn doubts_done(&self, config: &PlannedConfig) -> bool {
+        config.validator
+            && config.check_done
+            && self.todo.open() > 0
+            && !self.is_planned_out(config)
     }
 
     /// Whether the task was planned again as often as it may be.

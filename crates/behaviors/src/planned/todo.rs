@@ -157,8 +157,8 @@ impl Todo {
                 next.add(&request.items, plan)?;
                 *self = next;
             }
-            TodoAction::Complete => self.finish(&request.id, TodoStatus::Done)?,
-            TodoAction::Skip => self.finish(&request.id, TodoStatus::Skipped)?,
+            TodoAction::Complete => self.finish_all(request, TodoStatus::Done)?,
+            TodoAction::Skip => self.finish_all(request, TodoStatus::Skipped)?,
         }
         Ok(self.to_text())
     }
@@ -192,6 +192,25 @@ impl Todo {
                 status: item.status,
             });
         }
+        Ok(())
+    }
+
+    /// Finish the item of the id. Weak models name it among the items instead, as they read it in
+    /// the list.
+    fn finish_all(&mut self, request: &TodoRequest, status: TodoStatus) -> Result<(), String> {
+        if !request.id.is_empty() || request.items.is_empty() {
+            return self.finish(&request.id, status);
+        }
+        let mut next = self.clone();
+        for named in &request.items {
+            let title = named.title.trim();
+            let is_meant = |item: &&TodoItem| {
+                title == item.title || title == format!("{}: {}", item.id, item.title)
+            };
+            let id = self.items.iter().find(is_meant).map_or(title, |item| &item.id);
+            next.finish(id, status)?;
+        }
+        *self = next;
         Ok(())
     }
 
@@ -265,6 +284,30 @@ mod tests {
             todo.to_text(),
             "TODO (2 of 4 finished)\n- [x] s1: use read\n- [ ] s2: use\n- [x] s3: use read\n- [ ] s4: use write"
         );
+    }
+
+    #[test]
+    fn an_item_is_finished_by_its_id_or_as_it_is_written_in_the_list() {
+        let named = [
+            serde_json::json!({"action": "complete", "id": "s2"}),
+            serde_json::json!({"action": "complete", "items": [{"title": "s2"}]}),
+            serde_json::json!({"action": "complete", "items": [{"title": "use write"}]}),
+            serde_json::json!({"action": "complete", "items": [{"title": "s2: use write"}]}),
+        ];
+        for json in named {
+            let (mut todo, plan) = following(&["read", "write"]);
+            todo.apply(&request(json), &plan).unwrap();
+            assert_eq!(
+                todo.to_text(),
+                "TODO (1 of 2 finished)\n- [ ] s1: use read\n- [x] s2: use write"
+            );
+        }
+        let (mut todo, plan) = following(&["read", "write"]);
+        let both =
+            serde_json::json!({"action": "skip", "items": [{"title": "s1"}, {"title": "?"}]});
+        let error = todo.apply(&request(both), &plan).unwrap_err();
+        assert!(error.starts_with("id: there is no item \"?\""), "{error}");
+        assert_eq!(todo.finished(), 0, "all or none");
     }
 
     #[test]

@@ -50,11 +50,13 @@ pub enum Occasion {
     Answer,
     /// No TODO item is left.
     AllFinished,
+    /// The model called `done` while TODO items were open.
+    Done,
 }
 
 impl Occasion {
     /// Whether the work is said to be complete, so that a "no" calls for another plan.
     pub(crate) fn is_claim(self) -> bool {
-        matches!(self, Self::Answer | Self::AllFinished)
+        matches!(self, Self::Answer | Self::AllFinished | Self::Done)
     }
 }

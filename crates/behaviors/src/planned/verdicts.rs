@@ -26,7 +26,7 @@ impl PlannedState {
             }
             Aside::Plan => aside::read::<PlanAnswer>(text)
                 .and_then(|plan| plan.check().map(|()| plan))
-                .and_then(|plan| self.check_is_another(&plan).map(|()| plan))
+                .and_then(|plan| self.another(plan))
                 .map(|plan| self.planned(plan)),
             Aside::Validation => aside::read::<Validation>(text)
                 .and_then(|validation| validation.check().map(|()| validation))
@@ -42,16 +42,28 @@ impl PlannedState {
     }
 
     /// A plan that did not work is given back once: that is how weak models go in circles. One
-    /// that insists may be right.
-    fn check_is_another(&self, plan: &PlanAnswer) -> Result<(), String> {
+    /// that insists may be right, unless a check said what to do instead.
+    fn another(&self, plan: PlanAnswer) -> Result<PlanAnswer, String> {
         let failed = self.due_plan.as_ref().is_some_and(|(reason, _)| reason.is_failure());
+        if !failed || !self.plan.is_repeated_by(&plan) {
+            return Ok(plan);
+        }
         let insists = self.misfit.as_ref().is_some_and(|misfit| misfit.aside == Aside::Plan);
-        if failed && !insists && self.plan.is_repeated_by(plan) {
+        if !insists {
             return Err("these are the steps that did not work. What failed, and why? Plan other \
                         steps, or with other tools."
                 .to_owned());
         }
-        Ok(())
+        let suggested = self.validation.iter().flat_map(|validation| &validation.suggestions);
+        let steps: Vec<StepAnswer> = suggested
+            .filter(|suggestion| !suggestion.trim().is_empty())
+            .map(|suggestion| StepAnswer { title: clip(suggestion, 400), tool: String::new() })
+            .collect();
+        if steps.is_empty() {
+            return Ok(plan);
+        }
+        let reasoning = "The same steps did not work; the check's suggestions take their place.";
+        Ok(PlanAnswer { reasoning: reasoning.to_owned(), steps })
     }
 
     fn did_not_fit(&mut self, config: &PlannedConfig, aside: Aside, error: String, text: &str) {
@@ -102,6 +114,7 @@ impl PlannedState {
 
     fn validated(&mut self, config: &PlannedConfig, validation: Validation) {
         let occasion = self.due_validation.take().unwrap_or(Occasion::Asked);
+        let claim = self.claim.take();
         let note = ValidationNote { occasion, validation: validation.clone() };
         self.outbox.push_back(PlannedNote::Validation(note));
         // What somebody said meanwhile is not part of what was checked.
@@ -110,7 +123,8 @@ impl PlannedState {
         }
         if validation.is_complete {
             let said = occasion == Occasion::Answer;
-            self.end(Outcome::Completed, (!said).then_some(validation.reasoning));
+            let last_word = claim.unwrap_or(validation.reasoning);
+            self.end(Outcome::Completed, (!said).then_some(last_word));
             return;
         }
         let detail = format!("the check said: {}", validation.reasoning);

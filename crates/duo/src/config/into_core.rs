@@ -89,6 +89,7 @@ impl Planned {
                 Classifier::Phrases => behaviors::Classifier::Phrases,
             },
             validator: self.validator,
+            check_done: self.check_done,
             lessons: self.lessons,
             max_simple: most(usual.max_simple),
             max_react: most(usual.max_react),
@@ -163,7 +164,9 @@ mod tests {
         assert_eq!(config.permissions.policy(), Ok(core::Policy::default()));
         assert_eq!(Agent::default().options(), core::Options::default());
         let planned = Planned::default().to_behavior(None);
-        assert_eq!(planned, behaviors::PlannedConfig::default());
+        // The program's usual model is a weak one.
+        let usual = behaviors::PlannedConfig { check_done: true, ..Default::default() };
+        assert_eq!(planned, usual);
     }
 
     #[test]

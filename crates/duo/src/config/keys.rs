@@ -161,6 +161,8 @@ section! {
         classifier: Classifier = Classifier::Model,
         /// Whether the model checks the work. Without, a task ends when the model calls `done`.
         validator: bool = true,
+        /// Whether `done` is checked, too, while TODO items are open. Weak models call it early.
+        check_done: bool = true,
         /// After how many steps re-planning is considered. `--plan-every` sets it.
         plan_every: u64 = 5 => Kind::Count { min: 0, max: 100_000 },
         /// After how many steps the work is checked. `--validate-every` sets it.

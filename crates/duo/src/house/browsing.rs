@@ -19,6 +19,9 @@ pub(super) const SYSTEM: &str = "You work in a web browser for a person. Look at
      on when they answer. Before you call done, take a snapshot and see that the page shows the task \
      as done. Say in the summary what you found or did, and where.";
 
+/// What shows the page as it is, before a claim that the task is done is checked.
+const LOOK: &str = "snapshot";
+
 /// Tools of the house that it has besides the browser's.
 const BESIDES: &[&str] = &[
     "read_file",
@@ -66,7 +69,9 @@ impl House {
         workspace: &std::path::Path,
         named: Option<&[String]>,
     ) -> Result<AgentBuilder, Failure> {
-        Ok(Planned::builder(name, config, self.browsing_tools(workspace, named)?))
+        let tools = self.browsing_tools(workspace, named)?;
+        let look = tools.get(LOOK).map(|_| LOOK.to_owned());
+        Ok(Planned::builder(name, PlannedConfig { look, ..config }, tools))
     }
 
     /// The tools of such an agent: those that its section names, or the browser's and some more.
