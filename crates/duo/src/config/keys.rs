@@ -189,7 +189,7 @@ section! {
         /// The agent that decides. Unset, it is one without tools that does nothing else.
         human: Option<String> = None,
         /// The agents that work, side by side if there are several. Empty, it is one with the
-        /// behavior `react`.
+        /// behavior `planned`.
         reactive: Vec<String> = Vec::new(),
         /// The most runs of R in one task. `--max-hr-loops` sets it.
         max_hr_loops: u32 = 5 => Kind::Count { min: 1, max: 1_000 },

@@ -387,13 +387,9 @@ impl<'a> Cast<'a> {
         }
         if reactive.is_empty() {
             let model = Self::model_of(role, how.model_r.as_ref(), dual.model_r.as_ref());
-            let usual = ReAct::default().max_iterations;
-            let max_iterations = role.section.max_steps.map_or(usual, u64::from);
-            let worker = self
-                .plain("reactive", ReAct { max_iterations }, Role { model, ..role })?
-                .tools(self.tools(role.section)?)
-                .system(self.system(role)?);
-            reactive.push(worker.build());
+            let worker = Role { name: "reactive", model, ..role };
+            let builder = self.planned(worker, self.tools(role.section)?)?;
+            reactive.push(self.furnish(builder.system(self.system(role)?), worker)?.build());
         }
         let Some(first) = reactive.first().cloned() else {
             return Err(Failure::new("a dual agent has nobody to work"));
