@@ -1,5 +1,7 @@
 //! The command line: what `duo` understands and what it says about itself.
 
+pub(crate) mod page;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -15,18 +17,9 @@ use crate::config::keys::Strategy;
     long_about = "Build, run, connect and measure LLM agents.\n\n\
         Without a command it opens a chat. Every conversation is a session with a journal: it \
         survives a kill, can be resumed, forked, replayed and answered from another terminal.",
-    after_help = "Examples:\n  \
-        duo                                     chat with the default agent\n  \
-        duo run \"Summarise README.md\"           one task, then exit\n  \
-        duo run --model ollama/qwen3 -          read the task from standard input\n  \
-        duo run --agent planned \"…\"            with a plan, a list and checks\n  \
-        duo run --agent dual \"…\"               one half decides, the other works\n  \
-        duo sessions list                       what was said before\n  \
-        duo serve --port 8080                   the agent as a server, over A2A\n  \
-        duo send localhost:8080 \"…\"            talk to such a server\n  \
-        duo models                              what can be asked, and how to get more\n\n\
-        Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 input required, 4 limit reached, \
-        5 rejected, 6 impossible, 7 stuck, 130 aborted.",
+    after_help = "Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 input required, 4 limit \
+        reached, 5 rejected, 6 impossible, 7 stuck, 130 aborted.\n\n\
+        `duo COMMAND --help` tells more, with examples.",
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
@@ -34,7 +27,16 @@ pub(crate) struct Cli {
     pub(crate) shared: Shared,
 
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) asked: Option<Asked>,
+}
+
+/// What `duo` is asked for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Asked {
+    #[command(flatten)]
+    Command(Command),
+    #[command(flatten)]
+    About(About),
 }
 
 /// What every command understands.
@@ -167,6 +169,15 @@ pub(crate) enum Command {
     /// Measure agents on τ²-bench: run, judge, score, compare.
     #[command(subcommand)]
     Bench(crate::commands::bench::Bench),
+}
+
+/// What is told of the command line itself.
+#[derive(Debug, Subcommand)]
+pub(crate) enum About {
+    /// Print a script that completes commands and flags in a shell.
+    Completions(Completions),
+    /// Print the manual page, or write a page for each command.
+    Man(Man),
 }
 
 #[derive(Args, Debug)]
@@ -445,6 +456,24 @@ pub(crate) struct Tools {
     /// Print JSON, with the parameters' schemas.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    duo completions bash > ~/.local/share/bash-completion/completions/duo\n  \
+    duo completions zsh > ~/.zfunc/_duo\n  \
+    duo completions fish > ~/.config/fish/completions/duo.fish")]
+pub(crate) struct Completions {
+    /// Which shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  duo man | man -l -\n  duo man ~/.local/share/man/man1")]
+pub(crate) struct Man {
+    /// Write a page for every command into this folder.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

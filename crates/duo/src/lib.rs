@@ -23,17 +23,21 @@ mod terminal;
 
 use std::{future::Future, io::Write, process::ExitCode};
 
-use clap::Parser;
+use clap::{FromArgMatches as _, Parser as _};
 use duologue_bench::Registry;
 
-use cli::{Chat, Cli, Command, Sessions};
+use cli::{About, Asked, Chat, Cli, Command, Sessions, Shared};
 use commands::bench::BenchCli;
 use failure::{Done, Failure};
 use house::{Given, House};
 
 /// The program `duo`.
 pub fn main() -> ExitCode {
-    program(run(Cli::parse()))
+    let matches = cli::page::command().get_matches();
+    match Cli::from_arg_matches(&matches) {
+        Ok(cli) => program(run(cli)),
+        Err(error) => error.exit(),
+    }
 }
 
 /// The command line of `duo bench` with what this registry knows: `run`, `evaluate`, `view` and all
@@ -79,16 +83,25 @@ fn end(done: Done) -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
-async fn run(mut cli: Cli) -> Done {
+async fn run(cli: Cli) -> Done {
+    match cli.asked {
+        Some(Asked::About(About::Completions(args))) => commands::completions::completions(&args),
+        Some(Asked::About(About::Man(args))) => commands::completions::man(&args),
+        Some(Asked::Command(command)) => work(cli.shared, command).await,
+        None => work(cli.shared, Command::Chat(Chat::default())).await,
+    }
+}
+
+async fn work(mut shared: Shared, command: Command) -> Done {
     // The agents of the bench are not all agents of the configuration.
-    let is_bench = matches!(cli.command, Some(Command::Bench(_)));
-    let benched = if is_bench { cli.shared.agent.take() } else { None };
-    let given = match &cli.command {
-        Some(Command::A2a(command)) => command.given()?,
+    let is_bench = matches!(command, Command::Bench(_));
+    let benched = if is_bench { shared.agent.take() } else { None };
+    let given = match &command {
+        Command::A2a(command) => command.given()?,
         _ => Given::default(),
     };
-    let house = House::open(&cli.shared, given)?;
-    match cli.command.unwrap_or_else(|| Command::Chat(Chat::default())) {
+    let house = House::open(&shared, given)?;
+    match command {
         Command::Run(args) => commands::run::run(&house, args).await,
         Command::Chat(args) => repl::chat(house, args).await,
         Command::Sessions(sessions) => match sessions {

@@ -4,6 +4,7 @@ pub(crate) mod a2a;
 pub(crate) mod bench;
 #[cfg(feature = "browser")]
 pub(crate) mod browse;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod lessons;
 #[cfg(feature = "mcp")]
