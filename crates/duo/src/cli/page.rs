@@ -38,7 +38,7 @@ const GROUPS: &[Group] = &[
             ("mcp", "duo mcp list"),
         ],
     ),
-    ("Measure", &[("bench", "duo bench run --domain mock --num-tasks 3")]),
+    ("Measure", &[("bench", "duo bench run --agent planned")]),
     (
         "Set up",
         &[
