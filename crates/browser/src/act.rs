@@ -140,6 +140,8 @@ pub(crate) enum Care {
 impl Desk {
     /// Hold on to what a reference points at.
     pub(crate) async fn element(&self, target: &Target) -> Result<Element> {
+        // A page that crashed or is held by a dialog would leave the question unanswered.
+        self.current()?;
         self.element_of(&target.frame, target.known.backend).await.map_err(|error| match error {
             BrowserError::Refused { .. } => BrowserError::cannot(format!(
                 "{} is stale: it is no longer on the page; take a new snapshot",

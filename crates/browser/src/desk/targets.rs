@@ -123,6 +123,8 @@ fn all_requests() -> Value {
 /// are carried out in order, so only the last is waited for.
 fn set_up(desk: &Arc<Desk>, session: CdpSession, tab: Option<TabId>) {
     let send = |method: &str, params: Value| desk.connection.send(Some(&session), method, params);
+    // Tells when a page crashes.
+    drop(send("Inspector.enable", json!({})));
     drop(send("Page.enable", json!({})));
     drop(send("DOM.enable", json!({})));
     drop(send("Network.enable", json!({})));

@@ -400,6 +400,29 @@ async fn a_page_is_read_as_markdown_and_as_data() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_crashes_is_told_and_can_be_left() {
+    if !has_browser() {
+        return;
+    }
+    let server = Server::with(&[("/", "<title>Here</title><button>Go</button>")]).await;
+    let hand = Hand::new(config(&server.sites()));
+    let page = hand.open(&server.url("/")).await;
+    let button = reference(&page, "Go");
+    let renderers = hand.renderers();
+    assert!(!renderers.is_empty());
+    let browsers = hand.processes();
+    for process in renderers {
+        let _ = std::process::Command::new("kill").args(["-9", &process]).status();
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let said = hand.try_call("click", json!({"ref": button})).await.unwrap_err();
+    assert!(said.contains("crashed"), "{said}");
+    let page = hand.open(&server.url("/")).await;
+    assert!(page.contains("\"Go\""), "{page}");
+    assert_eq!(hand.processes(), browsers, "the browser itself lives on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_crash_of_the_browser_is_an_error_and_the_next_call_starts_another() {
     if !has_browser() {
         return;

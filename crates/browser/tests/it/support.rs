@@ -92,6 +92,27 @@ impl Hand {
         .collect()
     }
 
+    /// The processes below its browser that draw pages.
+    pub fn renderers(&self) -> Vec<String> {
+        let parent = |process: &str| -> Option<String> {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            let (_, fields) = stat.rsplit_once(')')?;
+            fields.split_whitespace().nth(1).map(str::to_owned)
+        };
+        let mine = self.processes();
+        let is_below = |process: &str| {
+            std::iter::successors(parent(process), |above| parent(above))
+                .any(|above| mine.contains(&above))
+        };
+        let all = std::fs::read_dir("/proc").unwrap();
+        all.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| {
+                let line = std::fs::read(format!("/proc/{name}/cmdline")).unwrap_or_default();
+                String::from_utf8_lossy(&line).contains("--type=renderer") && is_below(name)
+            })
+            .collect()
+    }
+
     /// End its browser.
     pub async fn close(&self) {
         self.browser.close(&self.session).await;
