@@ -164,14 +164,14 @@ impl HrLoop {
         }
         if !state.called.is_empty() {
             text.push_str(
-                "\n\nGo through the task part by part: which call on record did it? A part without \
-                 a call is not done, however sure the worker is. If one is not done, continue with \
-                 exactly that part as the instruction. Terminate only when every part is done.",
+                "\n\nWhich parts of the task ask for something to be made or changed? Each of them needs \
+                 a call on record that did it, however sure the worker is; what was only read or \
+                 worked out needs none. If one is missing, continue with exactly that part as the \
+                 instruction. If none is missing, terminate.",
             );
         }
         text.push_str(&format!(
-            "\n\nThe worker has worked {loops} of at most {most} times, which does not tell whether \
-             the task is done. Decide by calling {}.",
+            "\n\nThe worker has worked {loops} of at most {most} times. Decide by calling {}.",
             Decision::TOOL
         ));
         let mut parts = vec![Part::text(text)];
