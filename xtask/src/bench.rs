@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: the benchmarks, built for release and run.
 
-use std::process::Command;
+mod all;
+
+use std::{path::Path, process::Command};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -21,6 +23,17 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Bench {
+    /// Every benchmark that has a bar, and one table of all figures
+    ///
+    /// Runs loop, growth, a2a, browser and local one after the other, prints one table with every
+    /// figure and its bar, and writes it into docs/performance.md. It takes about half an hour;
+    /// anything else that runs falsifies it. A benchmark that cannot run here is named at the end.
+    #[command(verbatim_doc_comment)]
+    All {
+        /// Shorter: fewer repeats, 1,000 agents and no local model
+        #[arg(long)]
+        quick: bool,
+    },
     /// What an agent costs over a bare client
     ///
     /// A mock OpenAI server in its own process holds the same streamed conversation of 11 steps
@@ -120,6 +133,44 @@ enum Bench {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.bench {
+        Bench::All { quick } => all::run(&every(*quick)),
+        one => measure(one, None),
+    }
+}
+
+/// What `all` runs.
+fn every(quick: bool) -> Vec<Bench> {
+    let options = |long: &[&str], short: &[&str]| -> Vec<String> {
+        let chosen = if quick { short } else { long };
+        chosen.iter().map(ToString::to_string).collect()
+    };
+    let crowds = options(&[], &["--repeats", "1", "--crowds", "1000"]);
+    let mut every = vec![
+        Bench::Loop { rig: false, options: crowds },
+        Bench::Growth { options: Vec::new() },
+        Bench::A2a {
+            peers: false,
+            no_crowd: quick,
+            options: options(&[], &["--seconds", "2", "--repeats", "1"]),
+        },
+        Bench::Browser { options: Vec::new() },
+    ];
+    if !quick {
+        every.push(Bench::Local { options: Vec::new() });
+    }
+    every
+}
+
+/// Run one. Its figures are noted in the file, if there is one.
+fn measure(bench: &Bench, figures: Option<&Path>) -> Result<()> {
+    let run_program = |mut command: Command| {
+        if let Some(figures) = figures {
+            command.env(all::FIGURES, figures);
+        }
+        run_program(command)
+    };
+    match bench {
+        Bench::All { quick } => all::run(&every(*quick)),
         Bench::Loop { rig, options } => {
             let mut command = bench_loop("loop");
             if *rig {

@@ -7,13 +7,16 @@
 //! - [`conversation`] is what is said, word for word; the mock server and every arm use it.
 //! - [`Orders`] is what the harness asks of an arm, as command line arguments.
 //! - [`Arm`] is what an arm implements, [`run`] measures it and prints a [`Report`].
+//! - [`figure`] notes what `cargo xtask bench all` sums up.
 //! - [`Usage`] is what the operating system knows about this process.
 
 pub mod conversation;
+mod figure;
 mod orders;
 mod run;
 mod usage;
 
+pub use figure::{Bar, FIGURES, figure};
 pub use orders::{Orders, Pace};
 pub use run::{Arm, FirstEvent, Report, median, run};
 pub use usage::{Usage, raise_open_files};

@@ -6,6 +6,7 @@
 use std::{path::PathBuf, process::Stdio, sync::Arc, time::Instant};
 
 use anyhow::{Context, Result, bail};
+use bench_arm::{Bar, figure};
 use clap::Parser;
 use duologue_browser::{Browser, BrowserConfig, Launch, Sites, Source, find_browser};
 use duologue_core::{CallId, Content, Part, ResultReader, SessionId, ToolContext, Toolbox};
@@ -70,10 +71,15 @@ async fn main() -> Result<()> {
         }
         let row = format!("snapshot {}", page.name);
         println!("{row:<22} {:>11.1} ms {:>11}", median(&mut mine), shown(&mut others));
+        beside(&row, &mut mine, &mut others);
         let tokens = |text: &str| text.len().div_ceil(4);
         let other =
             if other_text.is_empty() { "–".into() } else { tokens(&other_text).to_string() };
         println!("{:<22} {:>14} {:>14}", "  tokens, whole", tokens(&own_text), other);
+        if !other_text.is_empty() {
+            let ratio = tokens(&own_text) as f64 / tokens(&other_text) as f64;
+            figure(&format!("browser: tokens of {row} × Playwright"), ratio, Bar::AtMost(1.0));
+        }
         if page.name == "huge" {
             let mut within = Vec::new();
             let mut text = String::new();
@@ -84,6 +90,7 @@ async fn main() -> Result<()> {
             }
             let ms = median(&mut within);
             println!("{:<22} {ms:>11.1} ms", "  within the budget");
+            figure("browser: snapshot of 20,000 nodes, ms", ms, Bar::AtMost(HUGE_MS));
             println!("{:<22} {:>14}", "  tokens", tokens(&text));
             if ms > HUGE_MS {
                 bail!("a snapshot of 20,000 nodes took {ms:.0} ms; it may take {HUGE_MS:.0}");
@@ -130,8 +137,16 @@ async fn act(
             }
         }
         println!("{deed:<22} {:>11.1} ms {:>11}", median(&mut mine), shown(&mut others));
+        beside(deed, &mut mine, &mut others);
     }
     Ok(())
+}
+
+fn beside(what: &str, mine: &mut [f64], others: &mut [f64]) {
+    if !others.is_empty() {
+        let ratio = median(mine) / median(others);
+        figure(&format!("browser: {what} × Playwright"), ratio, Bar::AtMost(1.0));
+    }
 }
 
 fn median(times: &mut [f64]) -> f64 {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use bench_arm::{Bar, figure};
 use clap::Args;
 use duologue_local::{Catalogue, PullOptions, pull};
 
@@ -102,11 +103,16 @@ fn print(name: &str, ours: &[Measured], theirs: &[Measured]) {
     let row = |label: &str, of: &dyn Fn(&Measured) -> f64| {
         let (us, them) = (median(ours, of), median(theirs, of));
         println!("{label:<28}{us:>12.2}{them:>12.2}{:>9.2}", us / them);
+        us / them
     };
-    row("prompt tokens/s", &|m| m.prompt_per_s);
-    row("written tokens/s", &|m| m.written_per_s);
+    let what = |label: &str| format!("local: {label} × llama.cpp, {name}");
+    let prompt = row("prompt tokens/s", &|m| m.prompt_per_s);
+    figure(&what("prompt tokens/s"), prompt, Bar::AtLeast(1.0));
+    let written = row("written tokens/s", &|m| m.written_per_s);
+    figure(&what("written tokens/s"), written, Bar::AtLeast(1.0));
     row("load, s", &|m| m.load_s);
-    row("peak memory, MB", &|m| m.peak_bytes as f64 / 1e6);
+    let memory = row("peak memory, MB", &|m| m.peak_bytes as f64 / 1e6);
+    figure(&what("peak memory"), memory, Bar::AtMost(1.2));
     row("processor time, s", &|m| m.cpu_s);
     row("prompt tokens", &|m| m.prompt_tokens as f64);
     row("written tokens", &|m| m.written_tokens as f64);

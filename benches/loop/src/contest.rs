@@ -68,6 +68,7 @@ pub(crate) fn hold(plan: &Plan) -> Result<()> {
         started.elapsed().as_secs_f64()
     ));
     println!("{}", table::render(&scores, &plan.crowds, &notes));
+    table::note_figures(&scores, &plan.crowds);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use bench_arm::{Usage, median};
+use bench_arm::{Bar, Usage, figure, median};
 use clap::{Args, value_parser};
 use duologue_behaviors::ReAct;
 use duologue_core::{
@@ -84,6 +84,8 @@ async fn measure(plan: &Plan) -> Result<()> {
         let last = median(ends.iter().map(|ends| ends.last));
         let ratio = median(ends.iter().map(|ends| ends.last / ends.first));
         let (journal, prompt) = (format!("{journal:?}"), format!("{prompt:?}"));
+        let what = format!("growth: last turns × first, {journal}, {prompt} prompt").to_lowercase();
+        figure(&what, ratio, Bar::AtMost(BAR));
         println!("{journal:<7}  {prompt:<8}  {first:>14.1}  {last:>12.1}  {ratio:>10.2}");
     }
     println!(

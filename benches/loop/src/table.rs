@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use bench_arm::{Report, median};
+use bench_arm::{Bar, Report, figure, median};
 
 use crate::{contest::Score, plan::Phase};
 
@@ -35,6 +35,31 @@ pub(crate) fn render(scores: &[Score], crowds: &[u32], notes: &[String]) -> Stri
     table
 }
 
+/// The figures that have a bar.
+pub(crate) fn note_figures(scores: &[Score], crowds: &[u32]) {
+    let named = |name: &str| scores.iter().find(|score| score.name == name);
+    let (raw, memory) = (named("raw"), named("memory"));
+    for (arm, over, most) in [("memory", raw, 1.5), ("sqlite", raw, 2.0), ("planned", memory, 1.3)]
+    {
+        if let (Some(score), Some(over)) = (named(arm), over)
+            && let Some(ratio) = cpu_ratio(score, over)
+        {
+            let what = format!("loop: CPU per step, {arm} × {}", over.name);
+            figure(&what, ratio, Bar::AtMost(most));
+        }
+    }
+    for (arm, agents) in
+        ["memory", "sqlite"].iter().flat_map(|arm| crowds.iter().map(move |n| (arm, n)))
+    {
+        let Some(score) = named(arm) else { continue };
+        let held = values(score, Phase::Crowd(*agents), |report| report.kb_per_agent);
+        if !held.is_empty() {
+            let what = format!("loop: KB per agent of {agents}, {arm}");
+            figure(&what, median(held), Bar::AtMost(80.0));
+        }
+    }
+}
+
 fn values(score: &Score, phase: Phase, of: impl Fn(&Report) -> f64) -> Vec<f64> {
     let matching = score.reports.iter().filter(|(taken, _)| *taken == phase);
     matching.map(|(_, report)| of(report)).collect()
@@ -58,17 +83,16 @@ fn with_range(values: &[f64]) -> String {
 
 /// Ratios are taken inside each repeat, where both arms met the same machine, and then the median.
 fn ratio(score: &Score, reference: Option<&Score>) -> String {
-    let Some(reference) = reference else {
-        return "–".into();
-    };
+    let ratio = reference.and_then(|reference| cpu_ratio(score, reference));
+    ratio.map_or_else(|| "–".into(), |ratio| format!("{ratio:.2}"))
+}
+
+fn cpu_ratio(score: &Score, reference: &Score) -> Option<f64> {
     let cpu = |report: &Report| report.cpu_us_per_step;
     let ours = values(score, Phase::Busy, cpu);
     let theirs = values(reference, Phase::Busy, cpu);
     let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a / b).collect();
-    if ratios.is_empty() {
-        return "–".into();
-    }
-    format!("{:.2}", median(ratios))
+    (!ratios.is_empty()).then(|| median(ratios))
 }
 
 /// Columns under each other: the first to the left, numbers to the right.

@@ -159,15 +159,15 @@ impl HrLoop {
         if loops == 0 {
             text.push_str(
                 "\n\nNothing was done yet. If anything has to be done or looked up, continue and \
-                 tell the worker what. Terminate only if you can give the whole answer by yourself.",
+                 hand the worker the whole task. Terminate only if you can give the whole answer by yourself.",
             );
         }
         if !state.called.is_empty() {
             text.push_str(
-                "\n\nWhich parts of the task ask for something to be made or changed? Each of them needs \
-                 a call on record that did it, however sure the worker is; what was only read or \
-                 worked out needs none. If one is missing, continue with exactly that part as the \
-                 instruction. If none is missing, terminate.",
+                "\n\nGo through the task part by part: which call on record did it? A part that makes or \
+                 changes something and has no call on record is not done, however sure the worker \
+                 is. If one is not done, continue with exactly that part as the instruction. \
+                 Terminate only when every part is done.",
             );
         }
         text.push_str(&format!(

@@ -25,6 +25,11 @@ use crate::{
 const SYSTEM: &str = "You are a helpful assistant at a command line. Use your tools to look things \
      up and to act rather than guess. Be brief. When a tool fails or is denied, say so plainly.";
 
+/// What R of a dual act is told unless the section says otherwise: the whole task too, because a
+/// weak H gives half of it.
+const WORK_IN_CONTEXT: &str =
+    "{instruction}\n\n{focus_area}\n\nThis belongs to the task: {original_task}";
+
 /// What H of a dual act is told about itself unless it is an agent with a section.
 const SUPERVISOR: &str = "You supervise another agent that does the work. You do no work yourself \
      and have no tools for it: you say what is to be done, judge what was concluded, and decide \
@@ -401,7 +406,7 @@ impl<'a> Cast<'a> {
             reactive,
             max_hr_loops: how.max_hr_loops.unwrap_or(dual.max_hr_loops),
             human_decision_prompt: or(&dual.human_decision_prompt, usual.human_decision_prompt),
-            reactive_task_prompt: or(&dual.reactive_task_prompt, usual.reactive_task_prompt),
+            reactive_task_prompt: or(&dual.reactive_task_prompt, WORK_IN_CONTEXT.to_owned()),
             conclusion_format_prompt: or(
                 &dual.conclusion_format_prompt,
                 usual.conclusion_format_prompt,
