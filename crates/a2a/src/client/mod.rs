@@ -23,7 +23,7 @@ use url::Url;
 
 pub(crate) use agent::{ANSWERS, Asks, Called, Origin, Questions, agent_of, call_off};
 pub(crate) use card::parse_address;
-pub(crate) use follow::answer_of;
+pub(crate) use follow::{FIRST_PATIENCE, answer_of};
 
 use crate::{CardError, v03, verify_card};
 

@@ -23,7 +23,11 @@ pub use known::{Health, KnownAgent, Skill};
 pub use refresh::{Refreshed, Refreshing};
 
 use self::known::wished_id;
-use crate::{Credentials, Remote, RemoteError, card::id_in, client::parse_address};
+use crate::{
+    Credentials, Remote, RemoteError,
+    card::id_in,
+    client::{FIRST_PATIENCE, parse_address},
+};
 
 /// The most agents of a directory.
 pub(crate) const MOST_AGENTS: usize = 1_000;
@@ -63,6 +67,8 @@ struct State {
     own_urls: BTreeSet<String>,
     /// Secrets by address; the empty one is for all.
     credentials: HashMap<String, Credentials>,
+    /// How long an agent is waited for that something is to be sent to.
+    patience: Option<Duration>,
 }
 
 /// Why the directory did not do what it was asked.
@@ -159,6 +165,16 @@ impl Directory {
     pub fn set_credentials(&self, url: Option<&str>, credentials: Credentials) {
         let place = url.and_then(|url| parse_address(url).ok()).map(|url| place_of(&url));
         self.state().credentials.insert(place.unwrap_or_default(), credentials);
+    }
+
+    /// How long an agent that does not answer is tried when something is to be sent to it: it may
+    /// be starting again. 10 s otherwise.
+    pub fn set_patience(&self, patience: Duration) {
+        self.state().patience = Some(patience);
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.state().patience.unwrap_or(FIRST_PATIENCE)
     }
 
     /// All agents, by their ids.
@@ -304,6 +320,8 @@ impl Directory {
         if let Some(known) = state.agents.get_mut(&agent.id) {
             match &reached {
                 Ok(remote) => known.seen(remote.card(), latency, now_ms()),
+                // It may be tried again and again in a moment, which says no more than once.
+                Err(_) if matches!(known.health, Health::Down { .. }) => {}
                 Err(error) => known.missed(error.to_string(), now_ms()),
             }
         }

@@ -147,6 +147,18 @@ impl TaskView {
         self.next_seq
     }
 
+    /// Whether the client said this before. Only a view that keeps its past knows.
+    pub(super) fn has_heard(&self, message: &str) -> bool {
+        let is_it =
+            |said: &a2a::Message| said.role == a2a::Role::User && said.message_id == message;
+        self.history.iter().any(is_it)
+    }
+
+    /// Whether the client's answer to a question is on record only as what it said.
+    pub(super) fn is_half_answered(&self, question: &CallId) -> bool {
+        self.answered.contains(question)
+    }
+
     pub(crate) fn targets(&self) -> &BTreeMap<String, Target> {
         &self.targets
     }
@@ -358,7 +370,10 @@ impl TaskView {
                     self.answered.extend(said.answers);
                     self.heard = Some(said.message.id.as_str().to_owned());
                     self.remember_question();
-                    self.remember(&said.message);
+                    // It is noted again if the process ended before the answer itself was.
+                    if !self.has_heard(said.message.id.as_str()) {
+                        self.remember(&said.message);
+                    }
                 }
             }
             Some(TARGET) => {
