@@ -6,10 +6,11 @@
 mod file;
 mod known;
 mod learn;
+mod merge;
 mod refresh;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     fmt, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -22,7 +23,10 @@ use url::Url;
 pub use known::{Health, KnownAgent, Skill};
 pub use refresh::{Refreshed, Refreshing};
 
-use self::known::wished_id;
+use self::{
+    known::wished_id,
+    merge::{Agents, merged},
+};
 use crate::{
     Credentials, Remote, RemoteError,
     card::id_in,
@@ -59,7 +63,11 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    agents: BTreeMap<String, KnownAgent>,
+    agents: Agents,
+    /// The file as it was when it was last read or written.
+    kept: Agents,
+    /// Agents of the file that are this one: they are not listed here, and are left there.
+    oneself: Agents,
     /// Connections by the agents' addresses.
     remotes: HashMap<String, Remote>,
     /// Whose directory it is: its ids and addresses.
@@ -135,8 +143,8 @@ impl Directory {
     }
 
     fn with(path: Option<PathBuf>, loaded: file::Loaded) -> Self {
-        let agents = loaded.agents.into_iter().map(|agent| (agent.id.clone(), agent)).collect();
-        let state = Mutex::new(State { agents, ..State::default() });
+        let agents = by_id(loaded.agents);
+        let state = Mutex::new(State { kept: agents.clone(), agents, ..State::default() });
         let writing = tokio::sync::Mutex::default();
         Self(Arc::new(Inner { path, state, writing, warnings: loaded.warnings }))
     }
@@ -345,15 +353,54 @@ impl Directory {
         }
     }
 
-    /// Write the file.
+    /// Write the file, with what other processes wrote into it since it was last read.
     pub async fn save(&self) -> Result<(), DirectoryError> {
+        self.meet_the_file(Write::Yes).await
+    }
+
+    /// Take in what other processes wrote into the file.
+    pub async fn reread(&self) -> Result<(), DirectoryError> {
+        self.meet_the_file(Write::No).await
+    }
+
+    async fn meet_the_file(&self, write: Write) -> Result<(), DirectoryError> {
         let Some(path) = self.0.path.clone() else { return Ok(()) };
         let _turn = self.0.writing.lock().await;
-        let agents = self.list();
-        let to = path.clone();
-        let written = tokio::task::spawn_blocking(move || file::save(&to, &agents)).await;
-        let written = written.unwrap_or_else(|error| Err(io::Error::other(error)));
-        written.map_err(|source| DirectoryError::File { path, source })
+        let (directory, file) = (self.clone(), path.clone());
+        let met = tokio::task::spawn_blocking(move || directory.merge_with(&file, write)).await;
+        let met = met.unwrap_or_else(|error| Err(io::Error::other(error)));
+        met.map_err(|source| DirectoryError::File { path, source })
+    }
+
+    fn merge_with(&self, path: &Path, write: Write) -> io::Result<()> {
+        // Held until the file is written, so that nobody writes in between.
+        let _lock = file::lock(path)?;
+        let loaded = file::load(path)?;
+        for warning in &loaded.warnings {
+            tracing::warn!("{warning}");
+        }
+        let whole: Vec<KnownAgent> = {
+            let mut state = self.state();
+            let (own, others) = by_id(loaded.agents).into_iter().partition(|(_, agent)| {
+                let is_own = |place: &String| is_at(agent, place);
+                state.own_ids.contains(&agent.id) || state.own_urls.iter().any(is_own)
+            });
+            state.oneself = own;
+            // A file that is gone says nothing of anybody.
+            if !path.exists() {
+                state.kept.clear();
+            }
+            state.agents = merged(&state.agents, &state.kept, &others);
+            // A file that was not written is as it was.
+            state.kept = if write == Write::Yes { state.agents.clone() } else { others };
+            let mut whole = state.oneself.clone();
+            whole.extend(state.agents.clone());
+            whole.into_values().collect()
+        };
+        match write {
+            Write::Yes => file::save(path, &whole),
+            Write::No => Ok(()),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -361,10 +408,25 @@ impl Directory {
     }
 }
 
+/// Whether the file is only looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Write {
+    Yes,
+    No,
+}
+
+fn by_id(agents: Vec<KnownAgent>) -> Agents {
+    agents.into_iter().map(|agent| (agent.id.clone(), agent)).collect()
+}
+
 impl State {
     /// An id that nobody has, like the wished one.
     fn free_id(&self, wish: &str) -> String {
-        let is_free = |id: &String| !self.agents.contains_key(id) && !self.own_ids.contains(id);
+        let is_free = |id: &String| {
+            !self.agents.contains_key(id)
+                && !self.oneself.contains_key(id)
+                && !self.own_ids.contains(id)
+        };
         let numbered = (2..).map(|number| format!("{wish}-{number}"));
         let mut ids = std::iter::once(wish.to_owned()).chain(numbered);
         ids.find(is_free).unwrap_or_else(|| wish.to_owned())
