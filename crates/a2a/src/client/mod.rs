@@ -1,7 +1,8 @@
 //! Calling other agents: any server of the protocol as an agent of ours.
 //!
 //! - `card` fetches an agent's card and chooses how to talk to it.
-//! - `old` talks to servers of 0.3; the bindings of today come from the protocol's own project.
+//! - `old` and `old_rest` talk to servers of 0.3; the bindings of today come from the protocol's own
+//!   project.
 //! - `follow` sends, waits and finds a task again when a connection breaks.
 //! - `agent` is the behaviour that makes a remote agent one of ours.
 
@@ -9,6 +10,7 @@ mod agent;
 mod card;
 mod follow;
 mod old;
+mod old_rest;
 mod sse;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
@@ -228,7 +230,12 @@ async fn transport(
 ) -> Result<Box<dyn Transport>, RemoteError> {
     let url = face.url.clone();
     if card::spoken_version(face) == v03::VERSION {
-        return Ok(Box::new(old::OldTransport::new(http.clone(), url)));
+        return Ok(match face.protocol_binding.as_str() {
+            TRANSPORT_PROTOCOL_HTTP_JSON => {
+                Box::new(old_rest::OldRestTransport::new(http.clone(), &url))
+            }
+            _ => Box::new(old::OldTransport::new(http.clone(), url)),
+        });
     }
     Ok(match face.protocol_binding.as_str() {
         TRANSPORT_PROTOCOL_JSONRPC => Box::new(JsonRpcTransport::new(http.clone(), url)),
