@@ -21,6 +21,7 @@ use a2a::{
 };
 use a2a_client::{ServiceParams, Transport, jsonrpc::JsonRpcTransport, rest::RestTransport};
 use duologue_core::Agent;
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use url::Url;
 
 pub(crate) use agent::{ANSWERS, Asks, Called, Origin, Questions, agent_of, call_off};
@@ -242,8 +243,30 @@ async fn transport(
         TRANSPORT_PROTOCOL_HTTP_JSON => Box::new(RestTransport::new(http.clone(), url)),
         TRANSPORT_PROTOCOL_GRPC => {
             let url = if url.contains("://") { url } else { format!("http://{url}") };
-            Box::new(a2a_grpc::GrpcTransport::connect(url).await?)
+            Box::new(a2a_grpc::GrpcTransport::from_channel(grpc_channel(url).await?))
         }
         other => return Err(RemoteError::NoCommonWay(other.to_owned())),
     })
+}
+
+/// A connection for gRPC. One with TLS trusts the certificates that this machine trusts.
+async fn grpc_channel(url: String) -> Result<Channel, A2AError> {
+    let wrong = |error: tonic::transport::Error| {
+        // The error itself says little; what caused it says what is wrong.
+        let mut why = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            why = format!("{why}: {inner}");
+            cause = inner.source();
+        }
+        A2AError::internal(format!("no connection for gRPC: {why}"))
+    };
+    let is_secure = url.starts_with("https://");
+    let mut endpoint =
+        Endpoint::from_shared(url).map_err(wrong)?.connect_timeout(CONNECT).tcp_nodelay(true);
+    if is_secure {
+        let tls = ClientTlsConfig::new().with_native_roots();
+        endpoint = endpoint.tls_config(tls).map_err(wrong)?;
+    }
+    endpoint.connect().await.map_err(wrong)
 }
