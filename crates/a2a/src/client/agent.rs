@@ -9,8 +9,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use a2a::{A2AError, Message as WireMessage, SendMessageResponse, Task, TaskState};
 use duologue_core::{
     Agent, Behavior, CallId, Delivery, Effect, Entry, Event, Execution, FailureCause,
-    FunctionContext, Latest, Message, Outcome, Part, Role, RunState, Step, ToolCall, ToolStatus,
-    Toolbox, tool,
+    FunctionContext, Latest, Message, Outcome, Part, Reach, Role, RunState, Step, Tool, ToolCall,
+    ToolStatus, Toolbox, tool,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,9 @@ const FOLLOW: &str = "a2a_follow";
 const CALL_OFF: &str = "a2a_call_off";
 /// The tool by which its questions reach a person.
 const ASK: &str = "ask_human";
+/// The tool by which a person is told that it wants credentials. A task that waits for it is
+/// `AUTH_REQUIRED`, so that it stays so through any number of agents.
+pub(crate) const ASK_CREDENTIALS: &str = "ask_credentials";
 
 /// What is asked of a person.
 #[derive(Deserialize, JsonSchema)]
@@ -89,6 +92,14 @@ pub(crate) enum Questions {
     GivenBack,
 }
 
+/// A question about credentials to the person.
+pub(crate) fn ask_credentials() -> impl Tool {
+    let about = "Tells a person which credentials another agent wants.";
+    tool(ASK_CREDENTIALS, about, Effect::Pure, |_: Question, _| async { Ok("") })
+        .execution(Execution::Human)
+        .reach(Reach::Workspace)
+}
+
 /// A remote agent as one of ours.
 pub(crate) fn agent_of(called: Called, name: Arc<str>, questions: Questions) -> Agent {
     let ask = tool(ASK, "Asks a person.", Effect::Pure, |_: Question, _| async { Ok("") })
@@ -100,7 +111,7 @@ pub(crate) fn agent_of(called: Called, name: Arc<str>, questions: Questions) -> 
     let (sender, follower, caller) = (called.clone(), called.clone(), called);
     Agent::builder(name, RemoteAgent { questions })
         .description(description)
-        .tools(Toolbox::new().with(ask))
+        .tools(Toolbox::new().with(ask).with(ask_credentials()))
         .function_in(SEND, move |input, context| {
             let called = sender.clone();
             async move { send(called, input, context).await }
@@ -339,8 +350,9 @@ impl Behavior for RemoteAgent {
             Phase::Asks { text, asks, .. } if self.questions == Questions::GivenBack => {
                 state.say(vec![Part::text(text.as_str())], *asks)
             }
-            Phase::Asks { text, call, .. } => {
-                let call = ToolCall::new(call.as_str(), ASK, json!({ "question": text }));
+            Phase::Asks { text, call, asks } => {
+                let tool = if *asks == Asks::Credentials { ASK_CREDENTIALS } else { ASK };
+                let call = ToolCall::new(call.as_str(), tool, json!({ "question": text }));
                 Step::Say(Message::new(Role::Assistant, vec![Part::from(call)]))
             }
             Phase::Gave(parts) => state.say(parts.clone(), Asks::Nothing),

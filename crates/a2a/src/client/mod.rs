@@ -24,7 +24,9 @@ use duologue_core::Agent;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use url::Url;
 
-pub(crate) use agent::{ANSWERS, Asks, Called, Origin, Questions, agent_of, call_off};
+pub(crate) use agent::{
+    ANSWERS, ASK_CREDENTIALS, Asks, Called, Origin, Questions, agent_of, ask_credentials, call_off,
+};
 pub(crate) use card::parse_address;
 pub(crate) use follow::{FIRST_PATIENCE, answer_of};
 
