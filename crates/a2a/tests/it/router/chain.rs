@@ -258,7 +258,10 @@ async fn missing_credentials_stay_missing_credentials_up_the_chain() {
     )
     .execution(duologue_core::Execution::Human);
     let turns = [
-        crate::support::Turn::call("ask_credentials", json!({"question": "A token for the shop"})),
+        crate::support::Turn::call(
+            "ask_credentials",
+            json!({"question": "A token for the shop", "word": "x"}),
+        ),
         crate::support::Turn::text("Bought.").expect("it is there"),
     ];
     let last = duologue_core::Agent::builder("last", duologue_behaviors::ReAct::default())
