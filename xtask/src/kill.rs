@@ -13,7 +13,8 @@ use crate::{
 /// A scripted run of 20 steps with tools is killed with `kill -9` at random points and resumed,
 /// until it ends. Every resumed run must end as the unkilled one did, and no finished call may run
 /// twice. With `--bench` it is a run of 40 simulations, whose results must be those of an unkilled
-/// one. The ordinary tests do the same with fewer kills.
+/// one. With `--chain` it is one of three agents that serve each other: every task that was accepted
+/// must end rightly. The ordinary tests do the same with fewer kills.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How often to kill; 200 times otherwise, a benchmark 50 times
@@ -23,13 +24,20 @@ pub(crate) struct Args {
     /// Kill a benchmark instead of an agent
     #[arg(long)]
     bench: bool,
+
+    /// Kill the servers of a chain of agents instead
+    #[arg(long, conflicts_with = "bench")]
+    chain: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     // The variable tells the test how often to kill.
-    let (name, variable, usual) = match args.bench {
-        true => ("bench_kill", "DUOLOGUE_TEST_BENCH_KILLS", 50),
-        false => ("kill", "DUOLOGUE_TEST_KILLS", 200),
+    let (name, variable, usual) = if args.bench {
+        ("bench_kill", "DUOLOGUE_TEST_BENCH_KILLS", 50)
+    } else if args.chain {
+        ("chain_kill", "DUOLOGUE_TEST_CHAIN_KILLS", 200)
+    } else {
+        ("kill", "DUOLOGUE_TEST_KILLS", 200)
     };
     let test = house::root().join(format!("crates/duo/tests/{name}.rs"));
     ensure!(test.exists(), "there is no kill test here: {} is missing", test.display());

@@ -1,7 +1,7 @@
 //! Nonsense for the server and for the client, until something breaks or enough was sent.
 //!
-//! Three kinds take turns: JSON-RPC bodies, HTTP+JSON requests, and streams of events that a client
-//! reads. Whatever is found can be seen again with the seed that is printed.
+//! Three kinds take turns: JSON-RPC bodies, HTTP+JSON requests of both versions, and streams of events
+//! that a client reads. Whatever is found can be seen again with the seed that is printed.
 
 use std::{
     panic,
@@ -42,6 +42,8 @@ pub(crate) struct Args {
 
 /// How many inputs one server gets before a fresh one takes over, so that what it keeps stays small.
 const PER_SERVER: usize = 20_000;
+/// After how many servers is told how far it is.
+const REPORTED: u64 = 5;
 /// How many send at once.
 const SENDERS: usize = 8;
 /// How long one answer may take.
@@ -66,8 +68,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         round += 1;
         let seen = panics.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ensure!(seen.is_empty(), "seed {seed}: {}", seen.join("\n"));
-        if round.is_multiple_of(10) {
-            println!("{} inputs, {:.0?}", sent.iter().sum::<usize>(), began.elapsed());
+        if round.is_multiple_of(REPORTED) {
+            let (all, took) = (sent.iter().sum::<usize>(), began.elapsed());
+            println!("{all} of {} inputs, {took:.0?}", args.inputs);
         }
     }
     println!(

@@ -26,7 +26,7 @@ const METHODS: [&str; 20] = [
     "no/such/method",
 ];
 
-const FIELDS: [&str; 36] = [
+const FIELDS: [&str; 40] = [
     "message",
     "messageId",
     "message_id",
@@ -63,6 +63,11 @@ const FIELDS: [&str; 36] = [
     "includeArtifacts",
     "answers",
     "duologue/path",
+    // Of 0.3 over HTTP+JSON.
+    "request",
+    "content",
+    "fileWithBytes",
+    "pushNotification",
 ];
 
 const TEXTS: [&str; 20] = [
@@ -134,7 +139,8 @@ pub(crate) fn rest(rng: &mut Rng) -> (&'static str, Vec<u8>, Vec<u8>) {
         "☃",
         "v1",
     ];
-    let mut path = String::new();
+    // Paths of 0.3 begin so.
+    let mut path = if rng.u8(..) < 64 { "/v1".to_owned() } else { String::new() };
     for _ in 0..=rng.usize(..4) {
         path.push('/');
         if rng.bool() {

@@ -54,9 +54,12 @@ pub(crate) fn card_of(
     if let Some(grpc) = reached.grpc {
         faces.push(AgentInterface::new(grpc, TRANSPORT_PROTOCOL_GRPC));
     }
-    let mut old = AgentInterface::new(reached.url, TRANSPORT_PROTOCOL_JSONRPC);
-    v03::VERSION.clone_into(&mut old.protocol_version);
-    faces.push(old);
+    // The first of these is what clients of 0.3 take unless they want another.
+    for binding in [TRANSPORT_PROTOCOL_JSONRPC, TRANSPORT_PROTOCOL_HTTP_JSON] {
+        let mut old = AgentInterface::new(reached.url, binding);
+        v03::VERSION.clone_into(&mut old.protocol_version);
+        faces.push(old);
+    }
     let schemes = access.schemes();
     let requirements = schemes.iter().map(|(name, _)| HashMap::from([(name.clone(), Vec::new())]));
     let requirements: Vec<_> = requirements.collect();

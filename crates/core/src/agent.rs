@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Behavior, Budget, Hooks, Memory, Model, Options, Policy, Profile, RunId, SessionId, Toolbox,
-    behavior::Pattern,
+    Behavior, Budget, Hooks, Memory, Model, Options, Policy, Profile, RunId, SessionId, Store,
+    StoreError, Toolbox, behavior::Pattern,
 };
 
 /// An agent: who talks. What is said is a [`Session`](crate::Session).
@@ -54,7 +54,7 @@ pub type Function =
     Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync + 'static>;
 
 /// What a function that a behaviour has called knows besides its input.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FunctionContext {
     /// The session that it is called in.
     pub session: SessionId,
@@ -65,6 +65,25 @@ pub struct FunctionContext {
     pub cancel: CancellationToken,
     /// What the run may still use, by its own budget and those above it.
     pub left: Budget,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+impl FunctionContext {
+    /// Wait until all that led to this call survives a crash. A function that does something
+    /// elsewhere must be called again for the same reason afterwards, under the same ids.
+    pub async fn on_record(&self) -> Result<(), StoreError> {
+        self.store.flush(&self.session).await
+    }
+}
+
+impl fmt::Debug for FunctionContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FunctionContext")
+            .field("session", &self.session)
+            .field("run", &self.run)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A function as the driver calls it.

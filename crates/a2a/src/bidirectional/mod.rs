@@ -35,7 +35,7 @@ use self::{
 use crate::{
     Access, Directory, Health, KnownAgent, ServeError, Server, Serving,
     card::{Reached, card_of, declare_id},
-    client::{Called, Questions, agent_of, call_off},
+    client::{ASK_CREDENTIALS, Called, Questions, agent_of, ask_credentials, call_off},
 };
 
 /// The most agents that a decision is told of.
@@ -171,7 +171,7 @@ impl std::fmt::Debug for BidirectionalAgent {
 
 /// A card of such an agent: with its id, and without tools that only the router uses.
 fn amend(card: &mut AgentCard, id: &str) {
-    card.skills.retain(|skill| skill.id != CONFIRM);
+    card.skills.retain(|skill| skill.id != CONFIRM && skill.id != ASK_CREDENTIALS);
     declare_id(card, id);
 }
 
@@ -300,7 +300,7 @@ impl BidirectionalBuilder {
         if toolbox.get(HUMAN_INPUT).is_none() {
             toolbox = toolbox.with(tools::human_input());
         }
-        let toolbox = toolbox.with(confirm_action());
+        let toolbox = toolbox.with(confirm_action()).with(ask_credentials());
         // The name is this module's own and a rule by itself, so it can be read.
         let policy = self.policy.clone().ask(CONFIRM).unwrap_or_else(|_| self.policy.clone());
         let worker = self.worker.clone().unwrap_or_else(|| self.own_worker(tools));

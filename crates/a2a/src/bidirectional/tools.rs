@@ -173,7 +173,7 @@ async fn ask(
 
 #[derive(Deserialize, JsonSchema)]
 struct ListAgents {
-    /// `simple` for ids and names, `detailed` for all that is known.
+    /// `simple` for ids and names, which is the default; `detailed` for all that is known.
     #[serde(default)]
     format: Format,
 }
@@ -181,8 +181,8 @@ struct ListAgents {
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Format {
-    Simple,
     #[default]
+    Simple,
     Detailed,
 }
 

@@ -4,13 +4,13 @@
 //! crash a task that was sent is found again by its id; a message that may or may not have been sent
 //! is sent again with the same key, by which a Duologue server knows it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use a2a::{A2AError, Message as WireMessage, SendMessageResponse, Task, TaskState};
 use duologue_core::{
     Agent, Behavior, CallId, Delivery, Effect, Entry, Event, Execution, FailureCause,
-    FunctionContext, Latest, Message, Outcome, Part, Role, RunState, Step, ToolCall, ToolStatus,
-    Toolbox, tool,
+    FunctionContext, Latest, Message, Outcome, Part, Reach, Role, RunState, Step, Tool, ToolCall,
+    ToolStatus, Toolbox, tool,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,9 +18,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Remote, follow::answer_of};
+use super::{
+    Remote,
+    follow::{FIRST_PATIENCE, PATIENCE, answer_of, patiently},
+};
 use crate::{
-    Directory,
+    Directory, DirectoryError,
     task::{
         KEY,
         convert::{message_from_wire, message_to_wire, parts_from_wire},
@@ -36,6 +39,9 @@ const FOLLOW: &str = "a2a_follow";
 const CALL_OFF: &str = "a2a_call_off";
 /// The tool by which its questions reach a person.
 const ASK: &str = "ask_human";
+/// The tool by which a person is told that it wants credentials. A task that waits for it is
+/// `AUTH_REQUIRED`, so that it stays so through any number of agents.
+pub(crate) const ASK_CREDENTIALS: &str = "ask_credentials";
 
 /// What is asked of a person.
 #[derive(Deserialize, JsonSchema)]
@@ -56,12 +62,22 @@ pub(crate) enum Called {
 }
 
 impl Called {
-    async fn remote(&self) -> Result<Remote, String> {
+    /// A connection, which may take a while if the other agent is starting again.
+    async fn remote(&self, patience: Duration) -> Result<Remote, String> {
+        let (directory, id) = match self {
+            Self::Known(remote) => return Ok(remote.clone()),
+            Self::Listed(directory, id) => (directory, id),
+        };
+        let is_final = |error: &DirectoryError| !matches!(error, DirectoryError::Unreachable(_));
+        let connected = patiently(patience, is_final, || directory.connect(id)).await;
+        connected.map_err(|error| error.to_string())
+    }
+
+    /// How long it is tried with something that it knows nothing of yet.
+    fn first_patience(&self) -> Duration {
         match self {
-            Self::Known(remote) => Ok(remote.clone()),
-            Self::Listed(directory, id) => {
-                directory.connect(id).await.map_err(|error| error.to_string())
-            }
+            Self::Known(_) => FIRST_PATIENCE,
+            Self::Listed(directory, _) => directory.patience(),
         }
     }
 }
@@ -76,6 +92,14 @@ pub(crate) enum Questions {
     GivenBack,
 }
 
+/// A question about credentials to the person.
+pub(crate) fn ask_credentials() -> impl Tool {
+    let about = "Tells a person which credentials another agent wants.";
+    tool(ASK_CREDENTIALS, about, Effect::Pure, |_: Question, _| async { Ok("") })
+        .execution(Execution::Human)
+        .reach(Reach::Workspace)
+}
+
 /// A remote agent as one of ours.
 pub(crate) fn agent_of(called: Called, name: Arc<str>, questions: Questions) -> Agent {
     let ask = tool(ASK, "Asks a person.", Effect::Pure, |_: Question, _| async { Ok("") })
@@ -87,7 +111,7 @@ pub(crate) fn agent_of(called: Called, name: Arc<str>, questions: Questions) -> 
     let (sender, follower, caller) = (called.clone(), called.clone(), called);
     Agent::builder(name, RemoteAgent { questions })
         .description(description)
-        .tools(Toolbox::new().with(ask))
+        .tools(Toolbox::new().with(ask).with(ask_credentials()))
         .function_in(SEND, move |input, context| {
             let called = sender.clone();
             async move { send(called, input, context).await }
@@ -96,7 +120,7 @@ pub(crate) fn agent_of(called: Called, name: Arc<str>, questions: Questions) -> 
             let called = follower.clone();
             async move {
                 let id = input.as_str().unwrap_or_default();
-                let remote = called.remote().await?;
+                let remote = called.remote(PATIENCE).await?;
                 let task = remote.follow(id).await.map_err(|error| error.message)?;
                 serde_json::to_value(Came::Task(task)).map_err(|error| error.to_string())
             }
@@ -105,7 +129,7 @@ pub(crate) fn agent_of(called: Called, name: Arc<str>, questions: Questions) -> 
             let called = caller.clone();
             async move {
                 let id = input.as_str().unwrap_or_default();
-                call_off(&called.remote().await?, id).await;
+                call_off(&called.remote(Duration::ZERO).await?, id).await;
                 Ok(Value::Null)
             }
         })
@@ -121,11 +145,14 @@ async fn send(called: Called, input: Value, context: FunctionContext) -> Result<
         *key = format!("{}/{key}", context.session);
     }
     let begins = message.task_id.is_none();
-    let remote = called.remote().await?;
+    // Who is killed now must send the same message again, and not another one.
+    context.on_record().await.map_err(|error| error.to_string())?;
+    let patience = if begins { called.first_patience() } else { PATIENCE };
+    let remote = called.remote(patience).await?;
     // What was sent may have begun a task, so it is seen through, and called off if nobody wants it.
     let sending = tokio::spawn({
         let remote = remote.clone();
-        async move { remote.send(message).await }
+        async move { remote.send_surely(&message, patience).await }
     });
     let mut sending = Sending { remote, begins, cancel: context.cancel, sent: Some(sending) };
     let sent = match sending.sent.as_mut() {
@@ -323,8 +350,9 @@ impl Behavior for RemoteAgent {
             Phase::Asks { text, asks, .. } if self.questions == Questions::GivenBack => {
                 state.say(vec![Part::text(text.as_str())], *asks)
             }
-            Phase::Asks { text, call, .. } => {
-                let call = ToolCall::new(call.as_str(), ASK, json!({ "question": text }));
+            Phase::Asks { text, call, asks } => {
+                let tool = if *asks == Asks::Credentials { ASK_CREDENTIALS } else { ASK };
+                let call = ToolCall::new(call.as_str(), tool, json!({ "question": text }));
                 Step::Say(Message::new(Role::Assistant, vec![Part::from(call)]))
             }
             Phase::Gave(parts) => state.say(parts.clone(), Asks::Nothing),
@@ -345,10 +373,8 @@ impl Standing {
         wire.task_id.clone_from(&self.task);
         wire.context_id.clone_from(&self.context);
         pass_on(message, &mut wire);
-        if self.task.is_none() {
-            let key = Value::String(wire.message_id.clone());
-            wire.metadata.get_or_insert_with(HashMap::new).insert(KEY.to_owned(), key);
-        }
+        let key = Value::String(wire.message_id.clone());
+        wire.metadata.get_or_insert_with(HashMap::new).insert(KEY.to_owned(), key);
         wire
     }
 

@@ -176,6 +176,7 @@ pub(super) fn by_preference(card: &AgentCard) -> Vec<AgentInterface> {
         (a2a::VERSION, TRANSPORT_PROTOCOL_HTTP_JSON) => Some(1),
         (a2a::VERSION, TRANSPORT_PROTOCOL_GRPC) => Some(2),
         (v03::VERSION, TRANSPORT_PROTOCOL_JSONRPC) => Some(3),
+        (v03::VERSION, TRANSPORT_PROTOCOL_HTTP_JSON) => Some(4),
         _ => None,
     };
     let mut faces: Vec<(i32, AgentInterface)> = card
@@ -217,8 +218,9 @@ mod tests {
         }))
         .unwrap();
         let faces = by_preference(&card);
-        // Only JSON-RPC is spoken in 0.3.
-        assert_eq!(faces.len(), 1);
+        // JSON-RPC is what agents of then speak best.
+        assert_eq!(faces.len(), 2);
+        assert_eq!(faces[1].url, "http://localhost:9/rest");
         assert_eq!(
             (faces[0].url.as_str(), spoken_version(&faces[0])),
             ("http://localhost:9/a", "0.3")

@@ -1,4 +1,4 @@
-//! Sending to a remote agent and waiting for it, through broken connections too.
+//! Sending to a remote agent and waiting for it, through broken connections and restarts too.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,17 @@ use a2a::{
 use futures::StreamExt;
 
 use super::Remote;
-use crate::task::state::is_settled;
+use crate::task::{delegation::DELEGATION, state::is_settled};
 
-/// How long a remote agent that does not answer is tried.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a remote agent that has a task of ours and does not answer is tried.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one is tried that nothing was sent to. It may be starting again.
+pub(crate) const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 /// The waits between two looks at a task, the first and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The longest wait before something is sent again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Remote {
     /// Send a message. What comes back may still be at work; [`follow`](Self::follow) waits for it.
@@ -34,6 +38,23 @@ impl Remote {
             tenant: self.0.face.tenant.clone(),
         };
         self.0.transport.send_message(&self.0.params, &request).await
+    }
+
+    /// Send a message, and again if nothing comes back: the other agent may be starting again. Only
+    /// one that knows a message by its key is sent it twice.
+    pub(crate) async fn send_surely(
+        &self,
+        message: &Message,
+        patience: Duration,
+    ) -> Result<SendMessageResponse, A2AError> {
+        let patience = if self.knows_keys() { patience } else { Duration::ZERO };
+        patiently(patience, is_final, || self.send(message.clone())).await
+    }
+
+    /// Whether it is one of ours, which takes a message with a key once however often it comes.
+    fn knows_keys(&self) -> bool {
+        let declared = self.0.card.capabilities.extensions.iter().flatten();
+        declared.into_iter().any(|extension| extension.uri == DELEGATION)
     }
 
     /// Wait until a task is over or waits for somebody. A connection that breaks is made again, and
@@ -104,6 +125,24 @@ impl Remote {
             tenant: self.0.face.tenant.clone(),
         };
         self.0.transport.cancel_task(&self.0.params, &request).await
+    }
+}
+
+/// Try until it works, it is plain that it never will, or patience ends.
+pub(crate) async fn patiently<T, E, F: Future<Output = Result<T, E>>>(
+    patience: Duration,
+    is_final: impl Fn(&E) -> bool,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, E> {
+    let began = Instant::now();
+    let mut wait = FIRST_WAIT;
+    loop {
+        match attempt().await {
+            Err(error) if !is_final(&error) && began.elapsed() < patience => {}
+            done => return done,
+        }
+        tokio::time::sleep(wait).await;
+        wait = wait.saturating_mul(2).min(LONGEST_PAUSE);
     }
 }
 

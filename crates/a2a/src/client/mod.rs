@@ -1,7 +1,8 @@
 //! Calling other agents: any server of the protocol as an agent of ours.
 //!
 //! - `card` fetches an agent's card and chooses how to talk to it.
-//! - `old` talks to servers of 0.3; the bindings of today come from the protocol's own project.
+//! - `old` and `old_rest` talk to servers of 0.3; the bindings of today come from the protocol's own
+//!   project.
 //! - `follow` sends, waits and finds a task again when a connection breaks.
 //! - `agent` is the behaviour that makes a remote agent one of ours.
 
@@ -9,6 +10,7 @@ mod agent;
 mod card;
 mod follow;
 mod old;
+mod old_rest;
 mod sse;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
@@ -19,11 +21,14 @@ use a2a::{
 };
 use a2a_client::{ServiceParams, Transport, jsonrpc::JsonRpcTransport, rest::RestTransport};
 use duologue_core::Agent;
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use url::Url;
 
-pub(crate) use agent::{ANSWERS, Asks, Called, Origin, Questions, agent_of, call_off};
+pub(crate) use agent::{
+    ANSWERS, ASK_CREDENTIALS, Asks, Called, Origin, Questions, agent_of, ask_credentials, call_off,
+};
 pub(crate) use card::parse_address;
-pub(crate) use follow::answer_of;
+pub(crate) use follow::{FIRST_PATIENCE, answer_of};
 
 use crate::{CardError, v03, verify_card};
 
@@ -228,15 +233,42 @@ async fn transport(
 ) -> Result<Box<dyn Transport>, RemoteError> {
     let url = face.url.clone();
     if card::spoken_version(face) == v03::VERSION {
-        return Ok(Box::new(old::OldTransport::new(http.clone(), url)));
+        return Ok(match face.protocol_binding.as_str() {
+            TRANSPORT_PROTOCOL_HTTP_JSON => {
+                Box::new(old_rest::OldRestTransport::new(http.clone(), &url))
+            }
+            _ => Box::new(old::OldTransport::new(http.clone(), url)),
+        });
     }
     Ok(match face.protocol_binding.as_str() {
         TRANSPORT_PROTOCOL_JSONRPC => Box::new(JsonRpcTransport::new(http.clone(), url)),
         TRANSPORT_PROTOCOL_HTTP_JSON => Box::new(RestTransport::new(http.clone(), url)),
         TRANSPORT_PROTOCOL_GRPC => {
             let url = if url.contains("://") { url } else { format!("http://{url}") };
-            Box::new(a2a_grpc::GrpcTransport::connect(url).await?)
+            Box::new(a2a_grpc::GrpcTransport::from_channel(grpc_channel(url).await?))
         }
         other => return Err(RemoteError::NoCommonWay(other.to_owned())),
     })
+}
+
+/// A connection for gRPC. One with TLS trusts the certificates that this machine trusts.
+async fn grpc_channel(url: String) -> Result<Channel, A2AError> {
+    let wrong = |error: tonic::transport::Error| {
+        // The error itself says little; what caused it says what is wrong.
+        let mut why = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            why = format!("{why}: {inner}");
+            cause = inner.source();
+        }
+        A2AError::internal(format!("no connection for gRPC: {why}"))
+    };
+    let is_secure = url.starts_with("https://");
+    let mut endpoint =
+        Endpoint::from_shared(url).map_err(wrong)?.connect_timeout(CONNECT).tcp_nodelay(true);
+    if is_secure {
+        let tls = ClientTlsConfig::new().with_native_roots();
+        endpoint = endpoint.tls_config(tls).map_err(wrong)?;
+    }
+    endpoint.connect().await.map_err(wrong)
 }

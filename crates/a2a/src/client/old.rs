@@ -99,7 +99,7 @@ impl OldTransport {
     }
 }
 
-fn unreadable(error: &dyn std::fmt::Display) -> A2AError {
+pub(super) fn unreadable(error: &dyn std::fmt::Display) -> A2AError {
     A2AError::new(
         error_code::INVALID_AGENT_RESPONSE,
         format!("its answer is not readable: {error}"),
@@ -114,7 +114,7 @@ fn result_of(reply: Reply) -> Result<Value, A2AError> {
     }
 }
 
-fn not_in_0_3(what: &str) -> A2AError {
+pub(super) fn not_in_0_3(what: &str) -> A2AError {
     A2AError::unsupported_operation(format!("{what} is not part of version 0.3"))
 }
 

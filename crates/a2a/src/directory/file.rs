@@ -90,12 +90,27 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Write the file anew: beside the old one, to the disk, then in its place.
-pub(super) fn save(path: &Path, agents: &[KnownAgent]) -> io::Result<()> {
-    let folder = match path.parent() {
+/// Wait until no other process has the file in hand. Dropping what is given lets go of it.
+pub(super) fn lock(path: &Path) -> io::Result<File> {
+    fs::create_dir_all(folder_of(path))?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    let file =
+        File::options().create(true).write(true).truncate(false).open(path.with_file_name(name))?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
-    };
+    }
+}
+
+/// Write the file anew: beside the old one, to the disk, then in its place.
+pub(super) fn save(path: &Path, agents: &[KnownAgent]) -> io::Result<()> {
+    let folder = folder_of(path);
     fs::create_dir_all(folder)?;
     let mut text = serde_json::to_vec_pretty(&Written { version: VERSION, agents })?;
     text.push(b'\n');

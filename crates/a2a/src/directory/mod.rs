@@ -6,10 +6,11 @@
 mod file;
 mod known;
 mod learn;
+mod merge;
 mod refresh;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     fmt, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -22,8 +23,15 @@ use url::Url;
 pub use known::{Health, KnownAgent, Skill};
 pub use refresh::{Refreshed, Refreshing};
 
-use self::known::wished_id;
-use crate::{Credentials, Remote, RemoteError, card::id_in, client::parse_address};
+use self::{
+    known::wished_id,
+    merge::{Agents, merged},
+};
+use crate::{
+    Credentials, Remote, RemoteError,
+    card::id_in,
+    client::{FIRST_PATIENCE, parse_address},
+};
 
 /// The most agents of a directory.
 pub(crate) const MOST_AGENTS: usize = 1_000;
@@ -55,7 +63,11 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    agents: BTreeMap<String, KnownAgent>,
+    agents: Agents,
+    /// The file as it was when it was last read or written.
+    kept: Agents,
+    /// Agents of the file that are this one: they are not listed here, and are left there.
+    oneself: Agents,
     /// Connections by the agents' addresses.
     remotes: HashMap<String, Remote>,
     /// Whose directory it is: its ids and addresses.
@@ -63,6 +75,8 @@ struct State {
     own_urls: BTreeSet<String>,
     /// Secrets by address; the empty one is for all.
     credentials: HashMap<String, Credentials>,
+    /// How long an agent is waited for that something is to be sent to.
+    patience: Option<Duration>,
 }
 
 /// Why the directory did not do what it was asked.
@@ -129,8 +143,8 @@ impl Directory {
     }
 
     fn with(path: Option<PathBuf>, loaded: file::Loaded) -> Self {
-        let agents = loaded.agents.into_iter().map(|agent| (agent.id.clone(), agent)).collect();
-        let state = Mutex::new(State { agents, ..State::default() });
+        let agents = by_id(loaded.agents);
+        let state = Mutex::new(State { kept: agents.clone(), agents, ..State::default() });
         let writing = tokio::sync::Mutex::default();
         Self(Arc::new(Inner { path, state, writing, warnings: loaded.warnings }))
     }
@@ -159,6 +173,16 @@ impl Directory {
     pub fn set_credentials(&self, url: Option<&str>, credentials: Credentials) {
         let place = url.and_then(|url| parse_address(url).ok()).map(|url| place_of(&url));
         self.state().credentials.insert(place.unwrap_or_default(), credentials);
+    }
+
+    /// How long an agent that does not answer is tried when something is to be sent to it: it may
+    /// be starting again. 10 s otherwise.
+    pub fn set_patience(&self, patience: Duration) {
+        self.state().patience = Some(patience);
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.state().patience.unwrap_or(FIRST_PATIENCE)
     }
 
     /// All agents, by their ids.
@@ -304,6 +328,8 @@ impl Directory {
         if let Some(known) = state.agents.get_mut(&agent.id) {
             match &reached {
                 Ok(remote) => known.seen(remote.card(), latency, now_ms()),
+                // It may be tried again and again in a moment, which says no more than once.
+                Err(_) if matches!(known.health, Health::Down { .. }) => {}
                 Err(error) => known.missed(error.to_string(), now_ms()),
             }
         }
@@ -327,15 +353,54 @@ impl Directory {
         }
     }
 
-    /// Write the file.
+    /// Write the file, with what other processes wrote into it since it was last read.
     pub async fn save(&self) -> Result<(), DirectoryError> {
+        self.meet_the_file(Write::Yes).await
+    }
+
+    /// Take in what other processes wrote into the file.
+    pub async fn reread(&self) -> Result<(), DirectoryError> {
+        self.meet_the_file(Write::No).await
+    }
+
+    async fn meet_the_file(&self, write: Write) -> Result<(), DirectoryError> {
         let Some(path) = self.0.path.clone() else { return Ok(()) };
         let _turn = self.0.writing.lock().await;
-        let agents = self.list();
-        let to = path.clone();
-        let written = tokio::task::spawn_blocking(move || file::save(&to, &agents)).await;
-        let written = written.unwrap_or_else(|error| Err(io::Error::other(error)));
-        written.map_err(|source| DirectoryError::File { path, source })
+        let (directory, file) = (self.clone(), path.clone());
+        let met = tokio::task::spawn_blocking(move || directory.merge_with(&file, write)).await;
+        let met = met.unwrap_or_else(|error| Err(io::Error::other(error)));
+        met.map_err(|source| DirectoryError::File { path, source })
+    }
+
+    fn merge_with(&self, path: &Path, write: Write) -> io::Result<()> {
+        // Held until the file is written, so that nobody writes in between.
+        let _lock = file::lock(path)?;
+        let loaded = file::load(path)?;
+        for warning in &loaded.warnings {
+            tracing::warn!("{warning}");
+        }
+        let whole: Vec<KnownAgent> = {
+            let mut state = self.state();
+            let (own, others) = by_id(loaded.agents).into_iter().partition(|(_, agent)| {
+                let is_own = |place: &String| is_at(agent, place);
+                state.own_ids.contains(&agent.id) || state.own_urls.iter().any(is_own)
+            });
+            state.oneself = own;
+            // A file that is gone says nothing of anybody.
+            if !path.exists() {
+                state.kept.clear();
+            }
+            state.agents = merged(&state.agents, &state.kept, &others);
+            // A file that was not written is as it was.
+            state.kept = if write == Write::Yes { state.agents.clone() } else { others };
+            let mut whole = state.oneself.clone();
+            whole.extend(state.agents.clone());
+            whole.into_values().collect()
+        };
+        match write {
+            Write::Yes => file::save(path, &whole),
+            Write::No => Ok(()),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -343,10 +408,25 @@ impl Directory {
     }
 }
 
+/// Whether the file is only looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Write {
+    Yes,
+    No,
+}
+
+fn by_id(agents: Vec<KnownAgent>) -> Agents {
+    agents.into_iter().map(|agent| (agent.id.clone(), agent)).collect()
+}
+
 impl State {
     /// An id that nobody has, like the wished one.
     fn free_id(&self, wish: &str) -> String {
-        let is_free = |id: &String| !self.agents.contains_key(id) && !self.own_ids.contains(id);
+        let is_free = |id: &String| {
+            !self.agents.contains_key(id)
+                && !self.oneself.contains_key(id)
+                && !self.own_ids.contains(id)
+        };
         let numbered = (2..).map(|number| format!("{wish}-{number}"));
         let mut ids = std::iter::once(wish.to_owned()).chain(numbered);
         ids.find(is_free).unwrap_or_else(|| wish.to_owned())
@@ -434,7 +514,7 @@ mod tests {
         assert!(directory.warnings()[0].contains("broken-"), "{:?}", directory.warnings());
         directory.save().await.unwrap();
         let kept = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
-        let kept: Vec<_> = kept.filter(|file| *file != path).collect();
+        let kept: Vec<_> = kept.filter(|file| file.to_string_lossy().contains("broken")).collect();
         assert_eq!(std::fs::read_to_string(&kept[0]).unwrap(), "{ not json");
     }
 

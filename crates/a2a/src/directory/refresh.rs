@@ -75,9 +75,11 @@ impl Directory {
         Refreshing { stop, running }
     }
 
-    /// Look at all agents once, ask those who tell of others, and look at the new ones. `rest` is
+    /// Look at all agents once, those that another process wrote into the file included, ask those who tell of others, and look at the new ones. `rest` is
     /// how long an agent that failed once is left alone; it doubles with every failure.
     pub async fn refresh(&self, rest: Duration) -> Result<Refreshed, DirectoryError> {
+        // Somebody may have added one in another process.
+        self.reread().await?;
         let now = now_ms();
         let due = self.list().into_iter().filter(|agent| is_due(agent, rest, now));
         let mut looked = self.look_at_all(due.map(|agent| agent.id).collect()).await;

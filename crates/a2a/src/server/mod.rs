@@ -6,6 +6,7 @@ mod call;
 mod grpc;
 mod jsonrpc;
 mod legacy;
+mod legacy_rest;
 mod rate;
 mod rest;
 mod router;

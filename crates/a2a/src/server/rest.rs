@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{jsonrpc::is_json, sse};
+use super::{jsonrpc::is_json, legacy_rest, sse};
 use crate::{
     fault,
     service::{Call, Service, UpdateStream},
@@ -22,6 +22,8 @@ use crate::{
     wire,
 };
 
+/// What paths of 0.3 begin with.
+pub(super) const OLD: &str = "v1";
 /// The media type of the protocol's own JSON.
 const A2A_JSON: &str = "application/a2a+json";
 
@@ -35,7 +37,14 @@ pub(super) async fn answer(
     body: &Bytes,
 ) -> Response {
     let request = Request { method, headers, uri, body };
-    dispatch(service, call, &request).await.unwrap_or_else(|error| match error {
+    let answered = match request.segments() {
+        segments if segments.first().is_some_and(|first| first == OLD) => {
+            let segments: Vec<&str> = segments.iter().skip(1).map(String::as_str).collect();
+            legacy_rest::dispatch(service, call, &request, &segments).await
+        }
+        segments => dispatch(service, call, &request, &segments).await,
+    };
+    answered.unwrap_or_else(|error| match error {
         Wrong::Error(error) => failed(&error),
         Wrong::Method(allowed) => {
             let error = A2AError::new(error_code::METHOD_NOT_FOUND, format!("Use {allowed} here"));
@@ -56,7 +65,7 @@ pub(super) async fn answer(
 }
 
 /// Why a request has no other answer.
-enum Wrong {
+pub(super) enum Wrong {
     Error(A2AError),
     /// With another method it would be right.
     Method(&'static str),
@@ -69,8 +78,8 @@ impl From<A2AError> for Wrong {
     }
 }
 
-struct Request<'a> {
-    method: &'a Method,
+pub(super) struct Request<'a> {
+    pub(super) method: &'a Method,
     headers: &'a HeaderMap,
     uri: &'a Uri,
     body: &'a Bytes,
@@ -80,10 +89,9 @@ async fn dispatch(
     service: &Service,
     call: &Call,
     request: &Request<'_>,
+    segments: &[String],
 ) -> Result<Response, Wrong> {
-    let path = request.uri.path().trim_start_matches('/');
-    let decoded: Vec<String> = path.split('/').map(decode).collect();
-    let segments: Vec<&str> = decoded.iter().map(String::as_str).collect();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     match segments.as_slice() {
         ["message:send"] => {
             request.only(&Method::POST, "POST")?;
@@ -163,18 +171,25 @@ async fn one_task(
 }
 
 impl Request<'_> {
-    fn only(&self, method: &Method, allowed: &'static str) -> Result<(), Wrong> {
+    fn segments(&self) -> Vec<String> {
+        self.uri.path().trim_start_matches('/').split('/').map(decode).collect()
+    }
+
+    pub(super) fn only(&self, method: &Method, allowed: &'static str) -> Result<(), Wrong> {
         if self.method == method { Ok(()) } else { Err(Wrong::Method(allowed)) }
     }
 
     fn json<T: DeserializeOwned>(&self) -> Result<T, A2AError> {
+        wire::request_from(Some(self.value()?))
+    }
+
+    pub(super) fn value(&self) -> Result<Value, A2AError> {
         if !is_json(self.headers) {
             let message = format!("The request must be {A2A_JSON} or application/json");
             return Err(A2AError::new(error_code::CONTENT_TYPE_NOT_SUPPORTED, message));
         }
-        let value: Value = serde_json::from_slice(self.body)
-            .map_err(|error| A2AError::parse_error(format!("Invalid JSON: {error}")))?;
-        wire::request_from(Some(value))
+        serde_json::from_slice(self.body)
+            .map_err(|error| A2AError::parse_error(format!("Invalid JSON: {error}")))
     }
 
     fn query(&self, name: &str) -> Option<String> {
@@ -183,7 +198,7 @@ impl Request<'_> {
         pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
     }
 
-    fn number(&self, name: &str) -> Result<Option<i32>, A2AError> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<i32>, A2AError> {
         let Some(text) = self.query(name) else { return Ok(None) };
         match text.parse() {
             Ok(number) => Ok(Some(number)),
@@ -231,8 +246,12 @@ fn decode(segment: &str) -> String {
 }
 
 fn ok<T: Serialize>(body: &T) -> Response {
+    ok_as(body, A2A_JSON)
+}
+
+pub(super) fn ok_as<T: Serialize>(body: &T, kind: &'static str) -> Response {
     let text = serde_json::to_vec(body).unwrap_or_default();
-    ([(CONTENT_TYPE, A2A_JSON)], text).into_response()
+    ([(CONTENT_TYPE, kind)], text).into_response()
 }
 
 fn stream(updates: UpdateStream) -> Response {
@@ -251,11 +270,11 @@ pub(super) fn failed_as(error: &A2AError, status: StatusCode) -> Response {
     (status, [(CONTENT_TYPE, A2A_JSON)], body).into_response()
 }
 
-fn status_of(error: &A2AError) -> StatusCode {
+pub(super) fn status_of(error: &A2AError) -> StatusCode {
     StatusCode::from_u16(error.http_status_code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-fn error_body(error: &A2AError, status: StatusCode) -> Value {
+pub(super) fn error_body(error: &A2AError, status: StatusCode) -> Value {
     // JSON-RPC's error carries the same details, the error's own kind among them.
     let details = error.to_jsonrpc_error().data.unwrap_or_else(|| json!([]));
     let name = match error.code {

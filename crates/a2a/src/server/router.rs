@@ -21,7 +21,7 @@ use axum::{
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
-use super::{call, grpc, jsonrpc, rate::Rate, rest};
+use super::{call, grpc, jsonrpc, legacy_rest, rate::Rate, rest};
 use crate::{Access, Caller, service::Service, v03};
 
 /// How long a card may be kept by who fetched it.
@@ -94,6 +94,7 @@ pub(super) fn router(service: Service, gate: Gate) -> Router {
         .route("/message:stream", any(rest_call))
         .route("/tasks", any(rest_call))
         .route("/tasks/{*rest}", any(rest_call))
+        .route("/v1/{*rest}", any(rest_call))
         .route_service("/lf.a2a.v1.A2AService/{method}", grpc)
         .fallback(unknown)
         .layer(middleware::from_fn_with_state(Arc::new(gate), ask_who))
@@ -178,15 +179,17 @@ async fn rest_call(
             return rest::failed_as(&error, rejection.status());
         }
     };
-    match call::version(&headers, &uri) {
-        Ok(call::Version::V1_0) => {}
-        Ok(call::Version::V0_3) => {
+    let is_old_path = uri.path().trim_start_matches('/').split('/').next() == Some(rest::OLD);
+    match (call::version(&headers, &uri), is_old_path) {
+        (Ok(call::Version::V1_0), false) | (Ok(call::Version::V0_3), true) => {}
+        (Ok(call::Version::V1_0), true) => return rest::failed(&legacy_rest::wrong_version()),
+        (Ok(call::Version::V0_3), false) => {
             let message = "This path speaks 1.0; send the header A2A-Version: 1.0 with the request. \
-                           0.3 is spoken over JSON-RPC";
+                           0.3 is spoken on the same paths below /v1, and over JSON-RPC";
             let error = A2AError::new(a2a::error_code::VERSION_NOT_SUPPORTED, message);
             return rest::failed(&error);
         }
-        Err(error) => return rest::failed(&error),
+        (Err(error), _) => return rest::failed(&error),
     }
     let call = call::call(&headers, caller);
     rest::answer(&shared.service, &call, &method, &headers, &uri, &body).await

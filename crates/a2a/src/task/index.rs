@@ -1,7 +1,7 @@
 //! Which tasks there are: a few words about each, folded from their journals and kept in memory, so
 //! that a list can be filtered and paged without reading them all.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, hash_map::Entry};
 
 use a2a::{A2AError, TaskState};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
@@ -101,6 +101,22 @@ impl Index {
         }
         self.order.insert(Cursor { at: listed.at, id: id.to_owned() });
         self.tasks.insert(id.to_owned(), listed);
+    }
+
+    /// Keep a key for a task that is about to begin; the task that has it already, if one does.
+    pub(crate) fn claim_key(&mut self, owner: &str, key: &str, id: &str) -> Option<String> {
+        match self.keys.entry((owner.to_owned(), key.to_owned())) {
+            Entry::Occupied(known) => Some(known.get().clone()),
+            Entry::Vacant(free) => {
+                free.insert(id.to_owned());
+                None
+            }
+        }
+    }
+
+    /// Let go of a key: its task did not begin.
+    pub(crate) fn give_up_key(&mut self, owner: &str, key: &str) {
+        self.keys.remove(&(owner.to_owned(), key.to_owned()));
     }
 
     /// Remember which task of its conversation was begun last.

@@ -33,6 +33,8 @@ const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 /// How often a message for a task is tried again when the task changed meanwhile.
 const FOLLOW_UP_TRIES: u32 = 5;
+/// How often is looked for a task that another request is beginning.
+const BEGIN_TRIES: u32 = 100;
 /// How long is waited in between.
 const FOLLOW_UP_PAUSE: Duration = Duration::from_millis(20);
 /// How many tasks that a message refers to are looked at.
@@ -112,7 +114,7 @@ impl Tasks {
         begin: Begin,
     ) -> Result<Watch, A2AError> {
         let message = &request.message;
-        let key = message.metadata.as_ref().and_then(|metadata| metadata.get(KEY)?.as_str());
+        let key = key_in(message);
         if let Some(key) = key
             && let Some(known) = self.known_by_key(caller, key)
         {
@@ -131,11 +133,20 @@ impl Tasks {
         let remembered = self.recall(caller, message).await?;
         // All that may be refused was looked at: from here on there is a task.
         let id = begin.id.map_or_else(SessionId::random, SessionId::from);
-        let open = self
-            .0
-            .sessions
-            .start(&id, [(BIRTH.to_owned(), json!(birth))], budget)
-            .map_err(|error| fault::of_session(&error))?;
+        if let Some(key) = key {
+            let other = self.index().claim_key(caller.as_str(), key, id.as_str());
+            if let Some(other) = other {
+                return self.begun_meanwhile(caller, &other).await;
+            }
+        }
+        let open = self.0.sessions.start(&id, [(BIRTH.to_owned(), json!(birth))], budget).map_err(
+            |error| {
+                if let Some(key) = key {
+                    self.index().give_up_key(caller.as_str(), key);
+                }
+                fault::of_session(&error)
+            },
+        )?;
         let entries = 1 + remembered.len() as u64;
         for message in remembered {
             open.session.observe(message).map_err(|error| fault::of_session(&error))?;
@@ -207,6 +218,12 @@ impl Tasks {
         let mut tries = 0;
         loop {
             let (open, view) = self.open(caller, id).await?;
+            if key_in(wire).is_some()
+                && view.has_heard(message.id.as_str())
+                && !open.session.pending().iter().any(|asked| view.is_half_answered(&asked.id))
+            {
+                return self.heard_before(open, view, message.id.as_str()).await;
+            }
             if view.state().is_terminal() {
                 return Err(fault::is_over(id, name_of(view.state())));
             }
@@ -249,6 +266,40 @@ impl Tasks {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Go on where a message was taken in already, of which its sender was not told.
+    async fn heard_before(
+        &self,
+        open: Arc<Open>,
+        view: TaskView,
+        message: &str,
+    ) -> Result<Watch, A2AError> {
+        let was_answered = is_settled(view.state())
+            && !view.state().is_terminal()
+            && open.session.pending().is_empty();
+        if !was_answered {
+            return Ok(self.new_watch(open, view));
+        }
+        // The process ended between the answer and the turn that it leads to.
+        let session = open.session.clone();
+        let turn = self.run(&open, view.clone(), async move { session.resume().await });
+        let mut watch = self.new_watch(open, view).with_turn(turn);
+        self.until_heard(&mut watch, message).await?;
+        Ok(watch)
+    }
+
+    /// The task that another request of the same key is just beginning.
+    async fn begun_meanwhile(&self, caller: &Caller, id: &str) -> Result<Watch, A2AError> {
+        for _ in 0..BEGIN_TRIES {
+            match self.watch(caller, id, None).await {
+                Err(error) if error.code == a2a::error_code::TASK_NOT_FOUND => {
+                    tokio::time::sleep(FOLLOW_UP_PAUSE).await;
+                }
+                watch => return watch,
+            }
+        }
+        Err(A2AError::internal("The same request is just being taken in; try again"))
     }
 
     fn answer(
@@ -474,6 +525,11 @@ impl Tasks {
     pub(super) fn index(&self) -> MutexGuard<'_, Index> {
         self.0.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The key by which a repeated message is known.
+fn key_in(message: &a2a::Message) -> Option<&str> {
+    message.metadata.as_ref()?.get(KEY)?.as_str()
 }
 
 /// Why a task was stopped.

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     bidirectional::DELEGATED,
+    client::ASK_CREDENTIALS,
     push::{Delivered, Target},
 };
 
@@ -50,6 +51,8 @@ pub(crate) struct TaskView {
     direct: Option<a2a::Message>,
     /// Questions whose answers are in the history as the client sent them.
     answered: HashSet<CallId>,
+    /// Questions about credentials.
+    credentials: HashSet<CallId>,
     targets: BTreeMap<String, Target>,
     delivered: BTreeMap<String, Delivered>,
     /// Tasks of other agents that it was passed on to.
@@ -78,6 +81,7 @@ impl TaskView {
             answers_given: 0,
             direct: None,
             answered: HashSet::new(),
+            credentials: HashSet::new(),
             targets: BTreeMap::new(),
             delivered: BTreeMap::new(),
             delegated: Vec::new(),
@@ -141,6 +145,18 @@ impl TaskView {
     /// The id of what the client said last.
     pub(crate) fn heard(&self) -> Option<&str> {
         self.heard.as_deref()
+    }
+
+    /// Whether the client said this before. Only a view that keeps its past knows.
+    pub(super) fn has_heard(&self, message: &str) -> bool {
+        let is_it =
+            |said: &a2a::Message| said.role == a2a::Role::User && said.message_id == message;
+        self.history.iter().any(is_it)
+    }
+
+    /// Whether the client's answer to a question is on record only as what it said.
+    pub(super) fn is_half_answered(&self, question: &CallId) -> bool {
+        self.answered.contains(question)
     }
 
     pub(crate) fn next_seq(&self) -> u64 {
@@ -207,6 +223,10 @@ impl TaskView {
     /// Take in the next entry; what it changes for whoever watches.
     pub(crate) fn fold(&mut self, entry: &Entry) -> Vec<Update> {
         self.next_seq = entry.seq + 1;
+        if let Event::AgentMessage { message, .. } = &entry.event {
+            let calls = message.tool_calls().filter(|call| call.name == ASK_CREDENTIALS);
+            self.credentials.extend(calls.map(|call| call.id.clone()));
+        }
         if entry.run != RunId::ROOT {
             return Vec::new();
         }
@@ -301,7 +321,14 @@ impl TaskView {
                 words = Some(message);
             }
         }
-        self.enter(state_of(outcome), words, entry.at, updates);
+        let mut state = state_of(outcome);
+        // What another agent wants credentials for is a question here, of that kind.
+        if let Outcome::InputRequired { inquiries } = outcome
+            && inquiries.iter().any(|inquiry| self.credentials.contains(&inquiry.id))
+        {
+            state = TaskState::AuthRequired;
+        }
+        self.enter(state, words, entry.at, updates);
     }
 
     /// What an agent that waits says.
@@ -358,7 +385,10 @@ impl TaskView {
                     self.answered.extend(said.answers);
                     self.heard = Some(said.message.id.as_str().to_owned());
                     self.remember_question();
-                    self.remember(&said.message);
+                    // It is noted again if the process ended before the answer itself was.
+                    if !self.has_heard(said.message.id.as_str()) {
+                        self.remember(&said.message);
+                    }
                 }
             }
             Some(TARGET) => {

@@ -3,6 +3,7 @@
 //! Parts carry both the `kind` of 0.3 and the `type` of the ancestors, and tasks both a `contextId`
 //! and a `sessionId`, so that one shape serves both.
 
+pub(crate) mod http;
 mod read;
 mod reply;
 
@@ -202,6 +203,9 @@ pub(crate) fn card(card: &AgentCard) -> Value {
     let mut out = serde_json::to_value(card).unwrap_or(Value::Null);
     let old = card.supported_interfaces.iter().find(|face| face.protocol_version == VERSION);
     let Some(old) = old else { return out };
+    let faces = card.supported_interfaces.iter().filter(|face| face.protocol_version == VERSION);
+    let faces = faces.map(|face| json!({ "url": face.url, "transport": face.protocol_binding }));
+    put(&mut out, "additionalInterfaces", faces.collect());
     put(&mut out, "url", json!(old.url));
     put(&mut out, "preferredTransport", json!(old.protocol_binding));
     put(&mut out, "protocolVersion", json!("0.3.0"));

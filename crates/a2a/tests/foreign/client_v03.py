@@ -1,4 +1,4 @@
-"""The client of a2a-sdk 0.3 against our server: client_v03.py URL."""
+"""The client of a2a-sdk 0.3 against our server: client_v03.py URL BINDING."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from a2a.types import (
     TextPart,
 )
 
-url = sys.argv[1]
+url, binding = sys.argv[1:]
 heard = []
 
 
@@ -46,7 +46,11 @@ def said(text, task=None):
 
 
 async def client(streaming):
-    config = ClientConfig(streaming=streaming, httpx_client=httpx.AsyncClient(trust_env=False))
+    config = ClientConfig(
+        streaming=streaming,
+        supported_transports=[binding],
+        httpx_client=httpx.AsyncClient(trust_env=False),
+    )
     return await ClientFactory.connect(url, client_config=config)
 
 

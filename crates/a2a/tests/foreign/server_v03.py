@@ -1,17 +1,17 @@
-"""An agent of a2a-sdk 0.3 for our client: server_v03.py PORT. It echoes, asks and waits."""
+"""An agent of a2a-sdk 0.3 for our client: server_v03.py BINDING PORT. It echoes, asks and waits."""
 
 import asyncio
 import sys
 
 import uvicorn
 from a2a.server.agent_execution import AgentExecutor
-from a2a.server.apps import A2AStarletteApplication
+from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentSkill, Part, TextPart
 from a2a.utils import new_task
 
-port = int(sys.argv[1])
+binding, port = sys.argv[1], int(sys.argv[2])
 
 
 def said(text):
@@ -45,13 +45,15 @@ card = AgentCard(
     description="Echoes, asks and waits",
     version="1.0.0",
     url=f"http://127.0.0.1:{port}/",
+    preferred_transport=binding,
     capabilities=AgentCapabilities(streaming=True),
     default_input_modes=["text/plain"],
     default_output_modes=["text/plain"],
     skills=[AgentSkill(id="parley", name="parley", description="Talks", tags=["talk"])],
 )
 handler = DefaultRequestHandler(agent_executor=Parley(), task_store=InMemoryTaskStore())
-app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()
+kind = A2ARESTFastAPIApplication if binding == "HTTP+JSON" else A2AStarletteApplication
+app = kind(agent_card=card, http_handler=handler).build()
 
 
 class Server(uvicorn.Server):

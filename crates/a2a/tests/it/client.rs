@@ -38,9 +38,13 @@ async fn serve_only(agent: Agent, binding: &'static str, version: &'static str) 
 
 #[tokio::test]
 async fn a_remote_agent_answers_and_asks_back_over_every_binding() {
-    for (binding, version) in
-        [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("GRPC", "1.0"), ("JSONRPC", "0.3")]
-    {
+    for (binding, version) in [
+        ("JSONRPC", "1.0"),
+        ("HTTP+JSON", "1.0"),
+        ("GRPC", "1.0"),
+        ("JSONRPC", "0.3"),
+        ("HTTP+JSON", "0.3"),
+    ] {
         let serving = serve_only(asks(), binding, version).await;
         let remote = Remote::connect(serving.url(), &Credentials::none()).await.unwrap();
         assert_eq!(remote.interface().protocol_binding, binding);

@@ -115,3 +115,57 @@ async fn an_address_without_an_agent_is_an_error_that_names_it() {
     let error = directory.get("nobody").unwrap_err().to_string();
     assert!(error.contains("the directory is empty"), "{error}");
 }
+
+#[tokio::test]
+async fn two_processes_share_one_file_and_neither_undoes_what_the_other_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agents.json");
+    let (_two, serving_two) = served("agent-2", "Agent Two").await;
+    let (_three, serving_three) = served("agent-3", "Agent Three").await;
+    // A directory that is open twice stands for two processes: nothing is shared but the file.
+    let (server, command) = (Directory::open(&path).unwrap(), Directory::open(&path).unwrap());
+    server.add(serving_two.url()).await.unwrap();
+    command.add(serving_three.url()).await.unwrap();
+    let both = [("agent-2", "Agent Two"), ("agent-3", "Agent Three")];
+    assert_eq!(names(&Directory::open(&path).unwrap().list()), both);
+    // The running one sees the addition with its next refresh.
+    assert_eq!(server.list().len(), 1);
+    let refreshed = server.refresh(Duration::ZERO).await.unwrap();
+    assert_eq!((refreshed.up, names(&server.list())), (2, both.to_vec()));
+    // What was removed elsewhere does not come back.
+    command.remove("agent-2").await.unwrap();
+    server.refresh(Duration::ZERO).await.unwrap();
+    assert_eq!(names(&server.list()), [("agent-3", "Agent Three")]);
+    assert_eq!(names(&Directory::open(&path).unwrap().list()), [("agent-3", "Agent Three")]);
+}
+
+#[tokio::test]
+async fn many_that_write_one_file_at_once_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agents.json");
+    let agents: Vec<_> = futures::future::join_all(
+        (0..8).map(|number| async move { served(&format!("a{number}"), "A").await }),
+    )
+    .await;
+    let adding = agents.iter().map(|(_, serving)| async {
+        let directory = Directory::open(&path).unwrap();
+        directory.add(serving.url()).await.unwrap();
+    });
+    futures::future::join_all(adding).await;
+    assert_eq!(Directory::open(&path).unwrap().list().len(), 8);
+}
+
+#[tokio::test]
+async fn an_agent_in_a_file_that_lists_it_leaves_itself_there_and_does_not_list_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agents.json");
+    let model = Arc::new(Scripted::new(Vec::<Turn>::new()));
+    let directory = Directory::open(&path).unwrap();
+    let one = BidirectionalAgent::new("one", "One", model, directory).build().unwrap();
+    let serving = one.serve(Arc::new(MemoryStore::new()), |server| server).await.unwrap();
+    let other = Directory::open(&path).unwrap();
+    other.add(serving.url()).await.unwrap();
+    one.directory().refresh(Duration::ZERO).await.unwrap();
+    assert!(one.directory().list().is_empty());
+    assert_eq!(names(&Directory::open(&path).unwrap().list()), [("one", "One")]);
+}

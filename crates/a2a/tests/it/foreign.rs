@@ -126,12 +126,14 @@ async fn the_python_client_of_1_0_works_over_every_binding() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_python_client_of_0_3_works() {
+async fn the_python_client_of_0_3_works_over_both_bindings() {
     let Some(python) = python("v03") else { return };
-    let serving = parley().await;
-    let mut command = Command::new(python);
-    command.arg(scripts().join("client_v03.py")).arg(serving.url());
-    passes(command).await;
+    for binding in ["JSONRPC", "HTTP+JSON"] {
+        let serving = parley().await;
+        let mut command = Command::new(&python);
+        command.arg(scripts().join("client_v03.py")).args([serving.url(), binding]);
+        passes(command).await;
+    }
 }
 
 /// A module is looked for beside the script, so the script goes to where the modules are.
@@ -232,9 +234,11 @@ async fn a_python_server_of_1_0_is_an_agent_of_ours() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_python_server_of_0_3_is_an_agent_of_ours() {
     let Some(python) = python("v03") else { return };
-    let mut command = Command::new(python);
-    command.arg(scripts().join("server_v03.py"));
-    talk_to(&start(command).await).await;
+    for binding in ["JSONRPC", "HTTP+JSON"] {
+        let mut command = Command::new(&python);
+        command.arg(scripts().join("server_v03.py")).arg(binding);
+        talk_to(&start(command).await).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,6 @@
 //! Calling functions that a user supplied.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 
@@ -37,6 +37,7 @@ impl Driver {
             run: self.run,
             cancel: self.cancel.clone(),
             left: self.shared.ledger().left(self.run, now_ms()),
+            store: Arc::clone(&self.shared.store),
         }
     }
 

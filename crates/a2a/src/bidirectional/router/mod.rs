@@ -32,7 +32,10 @@ use self::{
     work::Work,
 };
 use super::tools::HUMAN_INPUT;
-use crate::{client::ANSWERS, task::delegation};
+use crate::{
+    client::{ANSWERS, ASK_CREDENTIALS},
+    task::delegation,
+};
 
 /// The topic of notes about decisions.
 pub(crate) const DECISION: &str = "decision";
@@ -221,7 +224,8 @@ impl TaskRouter {
         if let Some((step, question)) = work.for_human() {
             let from = step.agent.as_deref().unwrap_or("another agent");
             let question = format!("{from} asks: {question}");
-            return call(state, call_ids::QUESTION, HUMAN_INPUT, json!({ "question": question }));
+            let tool = if step.wants_credentials() { ASK_CREDENTIALS } else { HUMAN_INPUT };
+            return call(state, call_ids::QUESTION, tool, json!({ "question": question }));
         }
         if let Some((_, outcome)) = work.failed() {
             if self.settings.recovery && state.may_recover() {

@@ -38,6 +38,13 @@ pub(super) struct WorkStep {
     pub(super) handled: u32,
 }
 
+impl WorkStep {
+    /// Whether the other agent waits for credentials.
+    pub(super) fn wants_credentials(&self) -> bool {
+        matches!(self.stand, Stand::Asks { is_private: true, .. })
+    }
+}
+
 /// How a step stands.
 #[derive(Clone, Debug)]
 pub(super) enum Stand {

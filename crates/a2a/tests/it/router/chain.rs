@@ -247,3 +247,45 @@ async fn a_request_that_comes_back_is_refused() {
     let why = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
     assert!(why.contains("circle"), "{why}");
 }
+
+#[tokio::test]
+async fn missing_credentials_stay_missing_credentials_up_the_chain() {
+    let wants = duologue_core::tool(
+        "ask_credentials",
+        "Asks for credentials.",
+        Effect::Pure,
+        |_: Word, _| async { Ok("") },
+    )
+    .execution(duologue_core::Execution::Human);
+    let turns = [
+        crate::support::Turn::call(
+            "ask_credentials",
+            json!({"question": "A token for the shop", "word": "x"}),
+        ),
+        crate::support::Turn::text("Bought.").expect("it is there"),
+    ];
+    let last = duologue_core::Agent::builder("last", duologue_behaviors::ReAct::default())
+        .model(Arc::new(duologue_models::Scripted::new(turns)))
+        .tools(duologue_core::Toolbox::new().with(wants))
+        .build();
+    let serve = |agent: duologue_core::Agent| async {
+        let store = Arc::new(duologue_core::MemoryStore::new());
+        duologue_a2a::Server::new(agent, store).start().await.unwrap()
+    };
+    let last = serve(last).await;
+    let none = duologue_a2a::Credentials::none();
+    let far = duologue_a2a::Remote::connect(last.url(), &none).await.unwrap();
+    let middle = serve(far.agent("middle")).await;
+    let first = Link::new("first", Decider::new().at("route", remote("middle"))).await;
+    first.up.as_ref().unwrap().2.directory().add(middle.url()).await.unwrap();
+    let task = first.client().send("Buy it").await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{task}");
+    let question = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(question.ends_with("A token for the shop"), "{question}");
+    for serving in [&middle, &last] {
+        let list = Client::new(serving).call("ListTasks", json!({})).await;
+        assert_eq!(list["tasks"][0]["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{list}");
+    }
+    let task = first.client().send_to(&task, "it is there").await;
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], "Bought.", "{task}");
+}

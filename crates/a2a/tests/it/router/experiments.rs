@@ -1,6 +1,6 @@
 //! Clarification, decomposition, recovery, synthesis and confirmation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use duologue_a2a::{Directory, RouterSettings};
 use duologue_core::{Answer, Event, InquiryKind, MemoryStore, Outcome, Reach, Store, replay};
@@ -249,6 +249,7 @@ async fn later_tasks_at_the_same_agent_refer_to_the_earlier_ones() {
 async fn gone(directory: &Directory, name: &'static str) {
     let serving = other(directory, name, [Turn::text("x")]).await;
     serving.stop().await;
+    directory.set_patience(Duration::ZERO);
 }
 
 #[tokio::test]

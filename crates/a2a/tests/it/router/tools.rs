@@ -52,7 +52,8 @@ async fn agents_discover_each_other_as_in_the_seed() {
         {"id": "agent-two", "name": "Agent Two"},
     ]});
     assert_eq!(gives(&talk, r#":tool list_agents {"format":"simple"}"#).await, simple);
-    let detailed = gives(&talk, ":tool list_agents").await;
+    assert_eq!(gives(&talk, ":tool list_agents").await, simple);
+    let detailed = gives(&talk, r#":tool list_agents {"format":"detailed"}"#).await;
     assert_eq!(detailed["agents"][1]["url"], two.url());
     assert_eq!(detailed["agents"][1]["health"], "up");
     let servers = gives(&talk, ":servers").await;
