@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: the benchmarks, built for release and run.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -134,6 +134,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             run_program(command)
         }
         Bench::A2a { peers, no_crowd, options } => {
+            look_for("wrk", "which puts load on the servers")?;
+            look_for("curl", "which looks at their answers")?;
             let mut command = bench_a2a("run");
             if *peers {
                 command.args(build_peers()?);
@@ -178,6 +180,15 @@ pub(crate) fn bench_a2a(what: &str) -> Command {
     let mut command = cargo(["run", "--release", "--package", "bench-a2a", "--"]);
     command.arg(what);
     command
+}
+
+/// Say before anything is built that a program is missing.
+fn look_for(program: &str, what: &str) -> Result<()> {
+    let found =
+        Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    found.map(|_| ()).with_context(|| {
+        format!("{program}, {what}, is not here; on Debian: apt-get install {program}")
+    })
 }
 
 /// Build the servers of others and say how the benchmark finds them.

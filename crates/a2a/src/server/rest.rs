@@ -12,7 +12,7 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{jsonrpc::is_json, sse};
 use crate::{
@@ -172,9 +172,9 @@ impl Request<'_> {
             let message = format!("The request must be {A2A_JSON} or application/json");
             return Err(A2AError::new(error_code::CONTENT_TYPE_NOT_SUPPORTED, message));
         }
-        let value: Value = serde_json::from_slice(self.body)
+        let json: &RawValue = serde_json::from_slice(self.body)
             .map_err(|error| A2AError::parse_error(format!("Invalid JSON: {error}")))?;
-        wire::request_from(Some(value))
+        wire::read_request(Some(json))
     }
 
     fn query(&self, name: &str) -> Option<String> {
@@ -236,9 +236,9 @@ fn ok<T: Serialize>(body: &T) -> Response {
 }
 
 fn stream(updates: UpdateStream) -> Response {
-    sse::events(updates, |update| match update {
-        Ok(update) => serde_json::to_value(&update.response).unwrap_or(Value::Null),
-        Err(error) => error_body(error, status_of(error)),
+    sse::events(updates, |update, out| match update {
+        Ok(update) => sse::write(&update.response, out),
+        Err(error) => sse::write(&error_body(error, status_of(error)), out),
     })
 }
 
