@@ -25,6 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = format!("http://127.0.0.1:{port}");
     let card = AgentCard::new("echo", "1.0.0", AgentInterface::jsonrpc(url))
         .with_description("Says what it is told")
+        .with_streaming(true)
         .with_skill(AgentSkill::new("echo", "Echo", "Echoes text").with_tags(["echo"]));
     let handler = Arc::new(RequestHandlerBuilder::new(Echo).with_agent_card(card).build()?);
     let server = Server::bind(format!("127.0.0.1:{port}")).await?;

@@ -2,7 +2,10 @@
 
 mod all;
 
-use std::{path::Path, process::Command};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -185,6 +188,8 @@ fn measure(bench: &Bench, figures: Option<&Path>) -> Result<()> {
             run_program(command)
         }
         Bench::A2a { peers, no_crowd, options } => {
+            look_for("wrk", "which puts load on the servers")?;
+            look_for("curl", "which looks at their answers")?;
             let mut command = bench_a2a("run");
             if *peers {
                 command.args(build_peers()?);
@@ -229,6 +234,15 @@ pub(crate) fn bench_a2a(what: &str) -> Command {
     let mut command = cargo(["run", "--release", "--package", "bench-a2a", "--"]);
     command.arg(what);
     command
+}
+
+/// Say before anything is built that a program is missing.
+fn look_for(program: &str, what: &str) -> Result<()> {
+    let found =
+        Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    found.map(|_| ()).with_context(|| {
+        format!("{program}, {what}, is not here; on Debian: apt-get install {program}")
+    })
 }
 
 /// Build the servers of others and say how the benchmark finds them.

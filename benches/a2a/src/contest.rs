@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use bench_arm::{Bar, figure};
 use serde_json::json;
 
 use crate::arms::Arm;
@@ -83,8 +84,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             streams.push(contender.measure(Load::Stream, args)?);
         }
     }
+    let mut bare = 0.0;
     for (contender, (sends, streams)) in contenders.iter().zip(all) {
         let (send, stream) = (median(sends), median(streams));
+        match contender.arm {
+            Some(Arm::Bare) => bare = send.micros,
+            Some(Arm::Memory) => {
+                figure("a2a: CPU per send, memory × bare", send.micros / bare, Bar::AtMost(2.0));
+                figure("a2a: CPU µs per stream, memory", stream.micros, Bar::AtMost(75.0));
+            }
+            Some(Arm::Sqlite) => {
+                let durable = send.per_second;
+                figure("a2a: durable tasks per s, sqlite", durable, Bar::AtLeast(3000.0));
+            }
+            _ => {}
+        }
         println!(
             "{:<24} {:>14.1} {:>10.0} {:>14.1} {:>10.0}",
             contender.name, send.micros, send.per_second, stream.micros, stream.per_second

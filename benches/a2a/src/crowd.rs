@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use bench_arm::{Bar, figure};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -88,6 +89,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         "answered and ended in {:.1?}; {lost} subscribers did not hear the end",
         began.elapsed()
     );
+    figure(&format!("a2a: KB per open task of {}", args.tasks), each, Bar::AtMost(100.0));
     server.end()?;
     ensure!(lost == 0, "{lost} of {} were lost", args.tasks);
     Ok(())

@@ -1,6 +1,6 @@
 //! The operations of the protocol, once for all bindings.
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, task::Poll};
 
 use a2a::{
     A2AError, AgentCard, CancelTaskRequest, DeleteTaskPushNotificationConfigRequest,
@@ -9,7 +9,7 @@ use a2a::{
     SendMessageRequest, SendMessageResponse, Task, TaskPushNotificationConfig, TaskState,
     error_code,
 };
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -120,17 +120,20 @@ impl Service {
         begin: Begin,
     ) -> Result<SendMessageResponse, A2AError> {
         self.check_extensions(call)?;
-        let config = request.configuration.clone();
-        let length = config.as_ref().and_then(|config| config.history_length);
+        let config = request.configuration.as_ref();
+        let length = config.and_then(|config| config.history_length);
         let history = history_length("configuration.historyLength", length)?;
         let is_hasty = config.and_then(|config| config.return_immediately).unwrap_or_default();
         let mut watch = self.0.tasks.send(&call.caller, request, begin).await?;
-        if !is_hasty && !watch.is_idle() {
-            watch.settled().await?;
+        if is_hasty || watch.is_idle() {
+            watch.flush().await?;
+        } else {
+            watch.until_settled().await?;
         }
-        Ok(match watch.view().direct() {
+        let view = watch.into_view();
+        Ok(match view.direct() {
             Some(message) => SendMessageResponse::Message(message.clone()),
-            None => SendMessageResponse::Task(watch.view().task(history, true)),
+            None => SendMessageResponse::Task(view.into_task(history)),
         })
     }
 
@@ -144,6 +147,7 @@ impl Service {
         let length = request.configuration.as_ref().and_then(|config| config.history_length);
         let history = history_length("configuration.historyLength", length)?;
         let watch = self.0.tasks.send(&call.caller, request, Begin::default()).await?;
+        watch.flush().await?;
         let watch = watch.with_pieces(call.wants_pieces());
         self.streaming(watch, Until::Settled, history)
     }
@@ -170,11 +174,15 @@ impl Service {
         let Ok(slot) = Arc::clone(&self.0.streams).try_acquire_owned() else {
             return Err(A2AError::internal("Too many streams are open; poll the task instead"));
         };
-        let updates =
-            watch.stream(until, history).take_until(self.0.stop.clone().cancelled_owned());
-        Ok(Box::pin(updates.map(move |update| {
+        let mut updates = Box::pin(watch.stream(until, history));
+        let mut stop = Box::pin(self.0.stop.clone().cancelled_owned());
+        Ok(Box::pin(futures::stream::poll_fn(move |cx| {
             let _ = &slot;
-            update
+            match updates.as_mut().poll_next(cx) {
+                // Asked only when there is nothing to tell: most streams never wait so long.
+                Poll::Pending => stop.as_mut().poll(cx).map(|()| None),
+                ready => ready,
+            }
         })))
     }
 

@@ -2,7 +2,7 @@
 
 use a2a::A2AError;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::fault;
 
@@ -11,10 +11,51 @@ const OPAQUE: [&str; 4] = ["metadata", "data", "params", "header"];
 
 /// A request from its JSON, or what is wrong with it. Fields may be named as JSON names them or as
 /// the protocol's definition does, `contextId` or `context_id`.
+pub(crate) fn read_request<T: DeserializeOwned>(json: Option<&RawValue>) -> Result<T, A2AError> {
+    // Nearly all are as JSON names them, and read as they are.
+    if let Some(json) = json
+        && !has_underscored_name(json.get())
+        && let Ok(request) = serde_json::from_str(json.get())
+    {
+        return Ok(request);
+    }
+    request_from(value_of(json)?)
+}
+
+/// The same from a tree.
 pub(crate) fn request_from<T: DeserializeOwned>(json: Option<Value>) -> Result<T, A2AError> {
     let mut json = json.unwrap_or_else(|| Value::Object(Map::new()));
     rename(&mut json);
     serde_json::from_value(json).map_err(|error| fault::invalid("params", error.to_string()))
+}
+
+/// JSON as a tree.
+pub(crate) fn value_of(json: Option<&RawValue>) -> Result<Option<Value>, A2AError> {
+    json.map(|json| serde_json::from_str(json.get()))
+        .transpose()
+        .map_err(|error| fault::invalid("params", error.to_string()))
+}
+
+/// Whether a field of an object has an underscore in its name. What stands in it is JSON.
+fn has_underscored_name(json: &str) -> bool {
+    let mut rest = json.as_bytes();
+    while let Some(start) = rest.iter().position(|byte| *byte == b'"') {
+        let text = rest.get(start + 1..).unwrap_or_default();
+        let mut is_escaped = false;
+        let end = text.iter().position(|byte| {
+            let is_end = *byte == b'"' && !is_escaped;
+            is_escaped = *byte == b'\\' && !is_escaped;
+            is_end
+        });
+        let (text, behind) = text.split_at(end.unwrap_or(text.len()));
+        rest = behind.get(1..).unwrap_or_default();
+        // An escape in a name may stand for an underscore.
+        let is_odd = text.contains(&b'_') || text.contains(&b'\\');
+        if is_odd && rest.trim_ascii_start().first() == Some(&b':') {
+            return true;
+        }
+    }
+    false
 }
 
 fn rename(value: &mut Value) {
@@ -63,7 +104,7 @@ mod tests {
 
     #[test]
     fn both_spellings_of_a_field_are_read_and_foreign_names_are_left_alone() {
-        let request: SendMessageRequest = request_from(Some(json!({
+        let json = json!({
             "message": {
                 "message_id": "m",
                 "contextId": "c",
@@ -72,13 +113,22 @@ mod tests {
                 "metadata": {"trace_id": "t"},
             },
             "configuration": {"history_length": 3},
-        })))
-        .unwrap();
+        });
+        let json = serde_json::value::to_raw_value(&json).unwrap();
+        let request: SendMessageRequest = read_request(Some(&json)).unwrap();
         assert_eq!(request.message.message_id, "m");
         assert_eq!(request.configuration.unwrap().history_length, Some(3));
         let part = &request.message.parts[0];
         assert_eq!(part.media_type.as_deref(), Some("application/json"));
         assert_eq!(part.content, a2a::PartContent::Data(json!({"my_key": 1})));
         assert!(request.message.metadata.unwrap().contains_key("trace_id"));
+    }
+
+    #[test]
+    fn an_underscore_counts_in_names_and_not_in_texts() {
+        assert!(!has_underscored_name(r#"{"role": "ROLE_USER", "text": "a_b: \"c_d\":", "n": 1}"#));
+        assert!(!has_underscored_name(r#"{"path": "C:\\", "list": ["x_y", {"z": "_"}]}"#));
+        assert!(has_underscored_name(r#"{"a": {"message_id" : 1}}"#));
+        assert!(has_underscored_name(r#"{"message\u005fid": 1}"#));
     }
 }

@@ -9,9 +9,18 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// `length` random characters that a person can read out and type.
 pub(crate) fn random_text(length: usize) -> String {
-    (0..length)
-        .map(|_| ALPHABET.get(fastrand::usize(..32)).copied().unwrap_or(b'0') as char)
-        .collect()
+    let mut text = String::with_capacity(length);
+    let mut chance = 0_u64;
+    for at in 0..length {
+        // One number is good for twelve characters of five bits.
+        if at % 12 == 0 {
+            chance = fastrand::u64(..);
+        }
+        let letter = ALPHABET.get((chance % 32) as usize).copied().unwrap_or(b'0');
+        text.push(char::from(letter));
+        chance /= 32;
+    }
+    text
 }
 
 macro_rules! text_id {

@@ -19,6 +19,7 @@
 mod agent;
 mod behavior;
 mod budget;
+mod detach;
 mod driver;
 mod event;
 mod expectation;
@@ -38,6 +39,7 @@ mod tool;
 pub use agent::{Agent, AgentBuilder, ChildrenMemory, Function, FunctionContext, Retry};
 pub use behavior::{Ask, Behavior, ChildTurn, Profile, Step, ToolSelection};
 pub use budget::{Budget, Grants, Spent};
+pub use detach::{Broken, Detached, detach};
 pub use event::{CalledTool, Delivery, Entry, Event, ForkPoint, HookChange, SCHEMA_VERSION};
 pub use expectation::{Expectation, Unfit};
 pub use hook::{HookContext, HookError, Hooks, PreTool};

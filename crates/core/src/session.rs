@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     Agent, Answer, Budget, CallId, Entry, Event, Expectation, ForkPoint, Inquiry, InquiryKind,
-    Mail, Message, Outcome, RunId, SCHEMA_VERSION, SessionId, Store, StoreError, Usage,
+    Mail, Message, Outcome, RunId, SCHEMA_VERSION, SessionId, Store, StoreError, Usage, detach,
     driver::{self, Said},
 };
 
@@ -151,10 +151,10 @@ impl Session {
         store: Arc<dyn Store>,
         options: SessionOptions,
     ) -> Result<Self, SessionError> {
-        let id = options.id.clone().unwrap_or_else(SessionId::random);
-        let mut metadata = options.metadata.clone();
-        if options.budget != Budget::default() {
-            let given = serde_json::to_value(options.budget).unwrap_or_default();
+        let SessionOptions { budget, id, mut metadata, attendance } = options;
+        let id = id.unwrap_or_else(SessionId::random);
+        if budget != Budget::default() {
+            let given = serde_json::to_value(budget).unwrap_or_default();
             metadata.insert(GIVEN_BUDGET.to_owned(), given);
         }
         let first = Entry {
@@ -168,7 +168,7 @@ impl Session {
                 metadata,
             },
         };
-        Self::begin(agent, store, id, vec![Arc::new(first)], &options)
+        Self::begin(agent, store, id, vec![Arc::new(first)], attendance)
     }
 
     /// Take up a session that exists, whatever state its last process left it in.
@@ -198,8 +198,8 @@ impl Session {
         if state.schema > SCHEMA_VERSION {
             return Err(SessionError::NewerSchema { found: state.schema });
         }
-        let id = options.id.clone().unwrap_or_else(SessionId::random);
-        Self::begin(agent, store, id, state.entries.clone(), &options)
+        let id = options.id.unwrap_or_else(SessionId::random);
+        Self::begin(agent, store, id, state.entries.clone(), options.attendance)
     }
 
     fn begin(
@@ -207,7 +207,7 @@ impl Session {
         store: Arc<dyn Store>,
         id: SessionId,
         entries: Vec<Arc<Entry>>,
-        options: &SessionOptions,
+        attendance: Attendance,
     ) -> Result<Self, SessionError> {
         let mut ledger = Ledger::new(agent.clone());
         for entry in &entries {
@@ -215,7 +215,7 @@ impl Session {
             ledger.fold(entry);
         }
         let claim = store.create(&id, entries)?;
-        let shared = Shared::new(store, id, ledger, claim, options.attendance);
+        let shared = Shared::new(store, id, ledger, claim, attendance);
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -307,8 +307,8 @@ impl Session {
         said: Option<Said>,
     ) -> Result<Reply, SessionError> {
         let shared = Arc::clone(&self.shared);
-        // A task of its own: a caller that goes away does not leave a turn half done.
-        let turn = tokio::spawn(async move {
+        // A caller that goes away does not leave a turn half done.
+        let turn = detach(async move {
             let reply = tokio::select! {
                 biased;
                 () = shared.suspended.cancelled() => Err(SessionError::Suspended),
@@ -395,16 +395,12 @@ impl Session {
 
     /// Listen from now on.
     pub fn events(&self) -> Events {
-        let live = self.shared.live();
-        let receiver = live.subscribe();
-        let from = self.shared.ledger().next_seq;
-        Events::new(Arc::clone(&self.shared), receiver, from)
+        Events::new(Arc::clone(&self.shared), None)
     }
 
     /// Listen from an entry on, also to what is already written.
     pub fn events_from(&self, seq: u64) -> Events {
-        let receiver = self.shared.live().subscribe();
-        Events::new(Arc::clone(&self.shared), receiver, seq)
+        Events::new(Arc::clone(&self.shared), Some(seq))
     }
 
     /// All entries so far, to be carried elsewhere.

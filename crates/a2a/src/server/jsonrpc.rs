@@ -1,5 +1,7 @@
 //! The JSON-RPC binding.
 
+use std::borrow::Cow;
+
 use a2a::{A2AError, CancelTaskRequest, JsonRpcError, JsonRpcId, error_code, methods as m};
 use axum::{
     body::Bytes,
@@ -18,20 +20,31 @@ use crate::{
     Caller, fault,
     service::{Call, Service},
     task::Begin,
-    wire::request_from,
+    wire::{read_request, value_of},
 };
+
+/// What a usual answer takes.
+const ROOM: usize = 1024;
 
 /// A request, its parameters not yet read.
 #[derive(Deserialize)]
-struct Request {
-    #[serde(default)]
-    jsonrpc: Option<Value>,
+struct Request<'a> {
+    #[serde(default, borrow)]
+    jsonrpc: Option<&'a RawValue>,
     #[serde(default)]
     id: Option<Value>,
-    #[serde(default)]
-    method: Option<Value>,
-    #[serde(default)]
-    params: Option<Value>,
+    #[serde(default, borrow)]
+    method: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
+}
+
+/// A text, if the value is one.
+fn text_in(value: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    let json = value?.get();
+    // What needs no unescaping is read where it stands.
+    let plain = serde_json::from_str(json).map(Cow::Borrowed);
+    plain.or_else(|_| serde_json::from_str(json).map(Cow::Owned)).ok()
 }
 
 /// A response, which is one of the two.
@@ -67,22 +80,26 @@ pub(super) async fn answer(
         Ok(request) => request,
         Err((id, error)) => return failed(&id, &error),
     };
+    let method = method.as_ref();
     let version = match call::version(headers, uri) {
         Ok(version) => version,
         Err(error) => return failed(&id, &error),
     };
     let call = call::call(headers, caller);
     let answered = match version {
-        Version::V1_0 => dispatch(service, &call, &id, &method, params).await,
-        Version::V0_3 => legacy::dispatch(service, &call, &id, &method, params).await,
+        Version::V1_0 => dispatch(service, &call, &id, method, params).await,
+        Version::V0_3 => match value_of(params) {
+            Ok(params) => legacy::dispatch(service, &call, &id, method, params).await,
+            Err(error) => Err(error),
+        },
     };
     answered.unwrap_or_else(|error| failed(&id, &error))
 }
 
-fn read(
-    headers: &HeaderMap,
-    body: &Bytes,
-) -> Result<(JsonRpcId, String, Option<Value>), (JsonRpcId, A2AError)> {
+/// A request's id, method and parameters.
+type Read<'a> = (JsonRpcId, Cow<'a, str>, Option<&'a RawValue>);
+
+fn read<'a>(headers: &HeaderMap, body: &'a Bytes) -> Result<Read<'a>, (JsonRpcId, A2AError)> {
     let nobody = |error| (JsonRpcId::Null, error);
     if !is_json(headers) {
         let error = A2AError::new(
@@ -91,7 +108,7 @@ fn read(
         );
         return Err(nobody(error));
     }
-    let request: Request = match serde_json::from_slice(body) {
+    let request: Request<'_> = match serde_json::from_slice(body) {
         Ok(request) => request,
         // Whether it is JSON at all decides which error it is.
         Err(error) => {
@@ -111,15 +128,15 @@ fn read(
         },
         Some(_) => return Err(nobody(A2AError::invalid_request("id must be a text or a number"))),
     };
-    if request.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
+    if text_in(request.jsonrpc).as_deref() != Some("2.0") {
         return Err((id, A2AError::invalid_request("jsonrpc must be \"2.0\"")));
     }
-    let Some(method) = request.method.as_ref().and_then(Value::as_str) else {
+    let Some(method) = text_in(request.method) else {
         return Err((id, A2AError::invalid_request("method must be a text")));
     };
     match request.params {
-        None | Some(Value::Null) => Ok((id, method.to_owned(), None)),
-        Some(params @ Value::Object(_)) => Ok((id, method.to_owned(), Some(params))),
+        None => Ok((id, method, None)),
+        Some(params) if params.get().starts_with('{') => Ok((id, method, Some(params))),
         Some(_) => Err((id, fault::invalid("params", "they must be an object"))),
     }
 }
@@ -127,8 +144,8 @@ fn read(
 /// Whether a request says that it is JSON. Pages of other sites cannot say so without asking.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind == "application/json" || kind == "application/a2a+json"
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    ["application/json", "application/a2a+json"].iter().any(|json| kind.eq_ignore_ascii_case(json))
 }
 
 async fn dispatch(
@@ -136,35 +153,35 @@ async fn dispatch(
     call: &Call,
     id: &JsonRpcId,
     method: &str,
-    params: Option<Value>,
+    params: Option<&RawValue>,
 ) -> Result<Response, A2AError> {
     Ok(match method {
         m::SEND_MESSAGE => {
-            let request = request_from(params)?;
+            let request = read_request(params)?;
             ok(id, service.send(call, request, Begin::default()).await?)
         }
         m::SEND_STREAMING_MESSAGE => {
-            let updates = service.stream(call, request_from(params)?).await?;
+            let updates = service.stream(call, read_request(params)?).await?;
             stream(id, updates)
         }
         m::SUBSCRIBE_TO_TASK => {
-            let request: a2a::SubscribeToTaskRequest = request_from(params)?;
+            let request: a2a::SubscribeToTaskRequest = read_request(params)?;
             let updates = service.subscribe(call, &request.id).await?;
             stream(id, updates)
         }
-        m::GET_TASK => ok(id, service.get(call, request_from(params)?).await?),
-        m::LIST_TASKS => ok(id, service.list(call, request_from(params)?).await?),
+        m::GET_TASK => ok(id, service.get(call, read_request(params)?).await?),
+        m::LIST_TASKS => ok(id, service.list(call, read_request(params)?).await?),
         m::CANCEL_TASK => {
-            let request: CancelTaskRequest = request_from(params)?;
+            let request: CancelTaskRequest = read_request(params)?;
             ok(id, service.cancel(call, request).await?)
         }
         m::CREATE_PUSH_CONFIG => {
-            ok(id, service.create_push(call, request_from(params)?, false).await?)
+            ok(id, service.create_push(call, read_request(params)?, false).await?)
         }
-        m::GET_PUSH_CONFIG => ok(id, service.get_push(call, request_from(params)?).await?),
-        m::LIST_PUSH_CONFIGS => ok(id, service.list_pushes(call, request_from(params)?).await?),
+        m::GET_PUSH_CONFIG => ok(id, service.get_push(call, read_request(params)?).await?),
+        m::LIST_PUSH_CONFIGS => ok(id, service.list_pushes(call, read_request(params)?).await?),
         m::DELETE_PUSH_CONFIG => {
-            service.delete_push(call, request_from(params)?).await?;
+            service.delete_push(call, read_request(params)?).await?;
             ok(id, Value::Null)
         }
         m::GET_EXTENDED_AGENT_CARD => ok(id, service.extended_card()?),
@@ -178,9 +195,8 @@ async fn dispatch(
 
 fn stream(id: &JsonRpcId, updates: crate::service::UpdateStream) -> Response {
     let id = id.clone();
-    sse::events(updates, move |update| {
-        let result = update.map(|update| update.response.clone());
-        serde_json::to_value(Reply::of(&id, result)).unwrap_or(Value::Null)
+    sse::events(updates, move |update, out| {
+        sse::write(&Reply::of(&id, update.map(|update| &update.response)), out);
     })
 }
 
@@ -193,6 +209,8 @@ pub(super) fn failed(id: &JsonRpcId, error: &A2AError) -> Response {
 }
 
 fn json_response<T: Serialize>(body: &T) -> Response {
-    let text = serde_json::to_vec(body).unwrap_or_default();
+    let mut text = Vec::with_capacity(ROOM);
+    // A value that we made ourselves can be written, and to memory.
+    let _ = serde_json::to_writer(&mut text, body);
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }

@@ -10,7 +10,7 @@ use a2a::{
     methods,
 };
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     jsonrpc::{Reply, ok},
@@ -157,8 +157,8 @@ async fn list_pushes(
 
 fn stream(id: &JsonRpcId, updates: UpdateStream) -> Response {
     let id = id.clone();
-    sse::events(updates, move |update| {
+    sse::events(updates, move |update, out| {
         let result = update.map(|update| v03::update(&update.response));
-        serde_json::to_value(Reply::of(&id, result)).unwrap_or_else(|_| json!({}))
+        sse::write(&Reply::of(&id, result), out);
     })
 }

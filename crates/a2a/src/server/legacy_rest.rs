@@ -107,9 +107,9 @@ fn ok(body: &Value) -> Response {
 }
 
 fn stream(updates: UpdateStream) -> Response {
-    sse::events(updates, |update| match update {
-        Ok(update) => v03::http::update(&update.response),
-        Err(error) => error_body(error, status_of(error)),
+    sse::events(updates, |update, out| match update {
+        Ok(update) => sse::write(&v03::http::update(&update.response), out),
+        Err(error) => sse::write(&error_body(error, status_of(error)), out),
     })
 }
 

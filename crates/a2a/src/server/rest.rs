@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, Utc};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{jsonrpc::is_json, legacy_rest, sse};
@@ -180,10 +180,14 @@ impl Request<'_> {
     }
 
     fn json<T: DeserializeOwned>(&self) -> Result<T, A2AError> {
-        wire::request_from(Some(self.value()?))
+        wire::read_request(Some(self.body()?))
     }
 
     pub(super) fn value(&self) -> Result<Value, A2AError> {
+        self.body()
+    }
+
+    fn body<'b, T: Deserialize<'b>>(&'b self) -> Result<T, A2AError> {
         if !is_json(self.headers) {
             let message = format!("The request must be {A2A_JSON} or application/json");
             return Err(A2AError::new(error_code::CONTENT_TYPE_NOT_SUPPORTED, message));
@@ -255,9 +259,9 @@ pub(super) fn ok_as<T: Serialize>(body: &T, kind: &'static str) -> Response {
 }
 
 fn stream(updates: UpdateStream) -> Response {
-    sse::events(updates, |update| match update {
-        Ok(update) => serde_json::to_value(&update.response).unwrap_or(Value::Null),
-        Err(error) => error_body(error, status_of(error)),
+    sse::events(updates, |update, out| match update {
+        Ok(update) => sse::write(&update.response, out),
+        Err(error) => sse::write(&error_body(error, status_of(error)), out),
     })
 }
 

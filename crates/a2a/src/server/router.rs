@@ -18,6 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get, post},
 };
+use futures::StreamExt;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
@@ -32,6 +33,7 @@ const CARD_AGE: &str = "public, max-age=300";
 struct Shared {
     service: Service,
     cards: Arc<Cards>,
+    gate: Arc<Gate>,
 }
 
 /// The card as it is sent.
@@ -68,6 +70,28 @@ impl Gate {
         Self { access, rate: service.limits().rate.map(Rate::new), hosts }
     }
 
+    /// Who calls, or the answer to somebody who may not.
+    fn admit(&self, request: &Request) -> Result<Caller, Box<Response>> {
+        if !self.is_known_host(request) {
+            return Err(Box::new(plain(
+                StatusCode::FORBIDDEN,
+                "PERMISSION_DENIED",
+                "This host name is not served here",
+            )));
+        }
+        let caller = match self.access.caller(request.headers()) {
+            Ok(caller) => caller,
+            Err(why) => return Err(Box::new(refused(why, &self.access))),
+        };
+        if self.rate.as_ref().is_some_and(|rate| !rate.allows(&caller, Instant::now())) {
+            let mut response =
+                plain(StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED", "Too many requests");
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            return Err(Box::new(response));
+        }
+        Ok(caller)
+    }
+
     fn is_known_host(&self, request: &Request) -> bool {
         let Some(hosts) = &self.hosts else { return true };
         let header = request.headers().get(HOST).and_then(|host| host.to_str().ok());
@@ -86,9 +110,9 @@ pub(super) fn router(service: Service, gate: Gate) -> Router {
     let cards = Arc::new(Cards::new(service.card()));
     let body_limit = service.limits().body;
     let grpc = grpc::service(service.clone(), body_limit);
-    let shared = Shared { service, cards };
+    let gate = Arc::new(gate);
+    let shared = Shared { service, cards, gate: Arc::clone(&gate) };
     let called = Router::new()
-        .route("/", post(rpc))
         .route("/extendedAgentCard", get(rest_call))
         .route("/message:send", any(rest_call))
         .route("/message:stream", any(rest_call))
@@ -97,10 +121,12 @@ pub(super) fn router(service: Service, gate: Gate) -> Router {
         .route("/v1/{*rest}", any(rest_call))
         .route_service("/lf.a2a.v1.A2AService/{method}", grpc)
         .fallback(unknown)
-        .layer(middleware::from_fn_with_state(Arc::new(gate), ask_who))
+        .layer(middleware::from_fn_with_state(gate, ask_who))
         .layer(DefaultBodyLimit::max(body_limit))
         .with_state(shared.clone());
     Router::new()
+        // The way of nearly all requests: it asks by itself who calls, which costs less.
+        .route("/", post(rpc))
         .route("/.well-known/agent-card.json", get(card))
         .route("/.well-known/agent.json", get(card))
         .with_state(shared)
@@ -109,25 +135,13 @@ pub(super) fn router(service: Service, gate: Gate) -> Router {
 
 /// Who calls must be known before anything else happens.
 async fn ask_who(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
-    if !gate.is_known_host(&request) {
-        return plain(
-            StatusCode::FORBIDDEN,
-            "PERMISSION_DENIED",
-            "This host name is not served here",
-        );
+    match gate.admit(&request) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(response) => *response,
     }
-    let caller = match gate.access.caller(request.headers()) {
-        Ok(caller) => caller,
-        Err(why) => return refused(why, &gate.access),
-    };
-    if gate.rate.as_ref().is_some_and(|rate| !rate.allows(&caller, Instant::now())) {
-        let mut response =
-            plain(StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED", "Too many requests");
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        return response;
-    }
-    request.extensions_mut().insert(caller);
-    next.run(request).await
 }
 
 /// An error that is not of the protocol's own kinds.
@@ -146,22 +160,41 @@ fn refused(why: &str, access: &Access) -> Response {
     response
 }
 
-async fn rpc(
-    State(shared): State<Shared>,
-    axum::Extension(caller): axum::Extension<Caller>,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
-) -> Response {
-    match body {
-        Ok(body) => jsonrpc::answer(&shared.service, caller, &headers, &uri, &body).await,
-        Err(rejection) => {
+async fn rpc(State(shared): State<Shared>, request: Request) -> Response {
+    let caller = match shared.gate.admit(&request) {
+        Ok(caller) => caller,
+        Err(response) => return *response,
+    };
+    let (head, body) = request.into_parts();
+    match read_body(body, shared.service.limits().body).await {
+        Ok(body) => jsonrpc::answer(&shared.service, caller, &head.headers, &head.uri, &body).await,
+        Err(status) => {
             let error = A2AError::invalid_request(too_large(&shared.service));
             let mut response = jsonrpc::failed(&a2a::JsonRpcId::Null, &error);
-            *response.status_mut() = rejection.status();
+            *response.status_mut() = status;
             response
         }
     }
+}
+
+/// A whole body of at most so many bytes. One that came in one piece is not copied.
+async fn read_body(body: Body, most: usize) -> Result<Bytes, StatusCode> {
+    let mut pieces = body.into_data_stream();
+    let mut first = Bytes::new();
+    let mut all = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| StatusCode::BAD_REQUEST)?;
+        if first.len() + all.len() + piece.len() > most {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        if first.is_empty() && all.is_empty() {
+            first = piece;
+            continue;
+        }
+        all.extend_from_slice(&std::mem::take(&mut first));
+        all.extend_from_slice(&piece);
+    }
+    Ok(if all.is_empty() { first } else { all.into() })
 }
 
 async fn rest_call(

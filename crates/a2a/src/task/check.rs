@@ -71,13 +71,16 @@ fn check_media(request: &SendMessageRequest, input_modes: &[String]) -> Result<(
 
 /// Whether a media type is one that a mode means: `text/plain`, `image/*`, `*/*` or just `text`.
 fn fits(mode: &str, media: &str) -> bool {
-    let bare = media.split(';').next().unwrap_or(media).trim().to_ascii_lowercase();
-    let mode = mode.trim().to_ascii_lowercase();
+    let bare = media.split(';').next().unwrap_or(media).trim();
+    let mode = mode.trim();
+    let is_of = |wanted: &str| {
+        bare.split_once('/').is_some_and(|(found, _)| found.eq_ignore_ascii_case(wanted))
+    };
     match mode.split_once('/') {
         Some(("*", _)) => true,
-        Some((kind, "*")) => bare.split_once('/').is_some_and(|(found, _)| found == kind),
-        Some(_) => mode == bare,
-        None => bare.split_once('/').is_some_and(|(found, _)| found == mode),
+        Some((kind, "*")) => is_of(kind),
+        Some(_) => mode.eq_ignore_ascii_case(bare),
+        None => is_of(mode),
     }
 }
 

@@ -141,6 +141,11 @@ pub(crate) fn message_to_wire(message: &Message, task: &str, context: &str) -> a
     }
 }
 
+/// Whether others may see a part: not thoughts, and not calls.
+pub(crate) fn is_public(part: &Part) -> bool {
+    matches!(part, Part::Text { .. } | Part::Data { .. } | Part::File { .. })
+}
+
 /// What others may see of a message's parts: not its thoughts and not its calls.
 pub(crate) fn parts_to_wire(parts: &[Part]) -> Vec<a2a::Part> {
     parts.iter().filter_map(part_to_wire).collect()

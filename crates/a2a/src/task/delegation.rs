@@ -50,8 +50,8 @@ pub(super) fn way_of(
 }
 
 /// Write a request's way down with it.
-pub(super) fn keep(message: &mut Message, way: &[String]) {
-    message.metadata.insert(KEPT.to_owned(), json!(way));
+pub(super) fn keep(message: &mut Message, way: Vec<String>) {
+    message.metadata.insert(KEPT.to_owned(), way.into());
 }
 
 /// Send a request's way along with it.
@@ -152,7 +152,7 @@ mod tests {
         let mut way = Vec::new();
         let mut through = |own: &str| {
             let mut came = Message::user("x");
-            keep(&mut came, &way);
+            keep(&mut came, way.clone());
             let mut sent = a2a::Message::new(a2a::Role::User, vec![a2a::Part::text("x")]);
             pass_on(&came, &mut sent);
             way_of(&sent, own, 3).map(|next| way = next).map_err(|error| error.message)

@@ -3,12 +3,19 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use a2a::A2AError;
-use duologue_core::{Delta, Events, Live, Reply, RunId, SessionError, Store};
+use duologue_core::{Broken, Delta, Detached, Events, Live, Reply, RunId, SessionError, Store};
 use futures::Stream;
-use tokio::task::JoinHandle;
 
-use super::{open::Open, record::Update, state::is_settled, view::TaskView};
+use super::{
+    open::Open,
+    record::Update,
+    state::is_settled,
+    view::{Purpose, TaskView},
+};
 use crate::fault;
+
+/// A turn at work, or over already.
+pub(crate) type Turn = Detached<Result<Reply, SessionError>>;
 
 /// Somebody who watches a task. A slow one is caught up from the journal and holds up nobody.
 pub(crate) struct Watch {
@@ -17,7 +24,7 @@ pub(crate) struct Watch {
     view: TaskView,
     events: Events,
     /// The turn that this watch began, which may fail to be written.
-    turn: Option<JoinHandle<Result<Reply, SessionError>>>,
+    turn: Option<Turn>,
     ready: VecDeque<Update>,
     /// Whether pieces of answers are wanted while they are written.
     wants_pieces: bool,
@@ -42,7 +49,7 @@ impl Watch {
     }
 
     /// Also hear of it when a turn cannot be written.
-    pub(crate) fn with_turn(mut self, turn: JoinHandle<Result<Reply, SessionError>>) -> Self {
+    pub(crate) fn with_turn(mut self, turn: Turn) -> Self {
         self.turn = Some(turn);
         self
     }
@@ -63,8 +70,13 @@ impl Watch {
         &self.view
     }
 
-    pub(crate) fn view_mut(&mut self) -> &mut TaskView {
-        &mut self.view
+    pub(crate) fn into_view(self) -> TaskView {
+        self.view
+    }
+
+    /// Watch for this alone from now on.
+    pub(crate) fn watch_for(&mut self, purpose: Purpose) {
+        self.view.fold_for(purpose);
     }
 
     pub(crate) fn open(&self) -> &Arc<Open> {
@@ -155,7 +167,8 @@ impl Watch {
         self.open.session.id().as_str()
     }
 
-    /// Wait until nothing happens any more without somebody, and give what came last.
+    /// Wait for the next time that nothing happens any more without somebody, and give what came
+    /// last.
     pub(crate) async fn settled(&mut self) -> Result<Update, A2AError> {
         loop {
             let update = self.next().await?;
@@ -163,6 +176,16 @@ impl Watch {
                 return Ok(update);
             }
         }
+    }
+
+    /// Wait until nothing happens any more without somebody, and until that is safe on record. The
+    /// view then tells what came of it.
+    pub(crate) async fn until_settled(&mut self) -> Result<(), A2AError> {
+        self.watch_for(Purpose::Snapshot);
+        while !is_settled(self.view.state()) {
+            self.step().await?;
+        }
+        self.flush().await
     }
 
     /// Wait until what was written so far survives a crash.
@@ -178,7 +201,7 @@ impl Watch {
         history: Option<usize>,
     ) -> impl Stream<Item = Result<Update, A2AError>> + Send + 'static {
         let first = self.view.snapshot(history);
-        self.view.forget_past();
+        self.view.fold_for(Purpose::Changes);
         let ends_at_once = self.is_idle() && (until == Until::Settled || first.ends());
         let state = (self, Some(first), ends_at_once);
         futures::stream::unfold(state, move |(mut watch, first, is_over)| async move {
@@ -210,9 +233,7 @@ pub(crate) enum Until {
     Over,
 }
 
-fn failed(
-    ended: Result<Result<Reply, SessionError>, tokio::task::JoinError>,
-) -> Result<(), A2AError> {
+fn failed(ended: Result<Result<Reply, SessionError>, Broken>) -> Result<(), A2AError> {
     match ended {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(fault::of_session(&error)),

@@ -1,38 +1,40 @@
 //! Which tasks there are: a few words about each, folded from their journals and kept in memory, so
 //! that a list can be filtered and paged without reading them all.
 
-use std::collections::{BTreeSet, HashMap, hash_map::Entry};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use a2a::{A2AError, TaskState};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 
-use super::view::TaskView;
+use super::{record::Birth, view::TaskView};
 use crate::fault;
 
 /// What a list needs to know of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listed {
-    pub(crate) owner: String,
-    pub(crate) context: String,
+    birth: Arc<Birth>,
     pub(crate) state: TaskState,
     /// When it entered that state.
     pub(crate) at: i64,
     created_at: i64,
-    key: Option<String>,
 }
 
 impl Listed {
     /// `None` for a session that is no task.
     pub(crate) fn of(view: &TaskView) -> Option<Self> {
-        let birth = view.birth()?;
         Some(Self {
-            owner: birth.owner.clone(),
-            context: birth.context.clone(),
+            birth: Arc::clone(view.birth()?),
             state: view.state().clone(),
             at: view.status_at(),
             created_at: view.created_at(),
-            key: birth.key.clone(),
         })
+    }
+
+    pub(crate) fn owner(&self) -> &str {
+        &self.birth.owner
     }
 }
 
@@ -58,7 +60,7 @@ pub(crate) struct Page {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cursor {
     at: i64,
-    id: String,
+    id: Arc<str>,
 }
 
 impl Cursor {
@@ -70,7 +72,7 @@ impl Cursor {
         let read = || {
             let text = String::from_utf8(BASE64.decode(token).ok()?).ok()?;
             let (at, id) = text.split_once(':')?;
-            Some(Self { at: at.parse().ok()?, id: id.to_owned() })
+            Some(Self { at: at.parse().ok()?, id: id.into() })
         };
         read().ok_or_else(|| fault::invalid("pageToken", "it is not one that was given out"))
     }
@@ -79,58 +81,82 @@ impl Cursor {
 /// All tasks of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    tasks: HashMap<String, Listed>,
+    tasks: HashMap<Arc<str>, Listed>,
     /// By the time of their state, so that a page is cut and not sorted.
     order: BTreeSet<Cursor>,
-    /// By conversation, the last begun of each.
-    contexts: HashMap<(String, String), String>,
-    /// By the client's key.
-    keys: HashMap<(String, String), String>,
+    /// By owner and conversation, the last begun of each.
+    contexts: Named,
+    /// By owner and the client's key.
+    keys: Named,
+}
+
+/// Tasks by names that their owners gave.
+type Named = HashMap<String, HashMap<String, Arc<str>>>;
+
+fn name(named: &mut Named, owner: &str, name: &str, id: &Arc<str>) {
+    // Most owners are known already.
+    if !named.contains_key(owner) {
+        named.insert(owner.to_owned(), HashMap::new());
+    }
+    if let Some(names) = named.get_mut(owner) {
+        names.insert(name.to_owned(), Arc::clone(id));
+    }
+}
+
+fn named<'a>(named: &'a Named, owner: &str, name: &str) -> Option<&'a Arc<str>> {
+    named.get(owner)?.get(name)
 }
 
 impl Index {
     /// Take in what is known of a task now.
     pub(crate) fn put(&mut self, id: &str, listed: Listed) {
-        if let Some(old) = self.tasks.get(id) {
-            self.order.remove(&Cursor { at: old.at, id: id.to_owned() });
-        } else {
-            if let Some(key) = &listed.key {
-                self.keys.insert((listed.owner.clone(), key.clone()), id.to_owned());
+        let id = match self.tasks.get_key_value(id) {
+            Some((id, old)) => {
+                let old = Cursor { at: old.at, id: Arc::clone(id) };
+                self.order.remove(&old);
+                old.id
             }
-            self.begun(id, &listed);
-        }
-        self.order.insert(Cursor { at: listed.at, id: id.to_owned() });
-        self.tasks.insert(id.to_owned(), listed);
+            None => {
+                let id = Arc::from(id);
+                if let Some(key) = &listed.birth.key {
+                    name(&mut self.keys, listed.owner(), key, &id);
+                }
+                self.begun(&id, &listed);
+                id
+            }
+        };
+        self.order.insert(Cursor { at: listed.at, id: Arc::clone(&id) });
+        self.tasks.insert(id, listed);
     }
 
     /// Keep a key for a task that is about to begin; the task that has it already, if one does.
     pub(crate) fn claim_key(&mut self, owner: &str, key: &str, id: &str) -> Option<String> {
-        match self.keys.entry((owner.to_owned(), key.to_owned())) {
-            Entry::Occupied(known) => Some(known.get().clone()),
-            Entry::Vacant(free) => {
-                free.insert(id.to_owned());
-                None
-            }
+        if let Some(known) = named(&self.keys, owner, key) {
+            return Some(known.to_string());
         }
+        name(&mut self.keys, owner, key, &Arc::from(id));
+        None
     }
 
     /// Let go of a key: its task did not begin.
     pub(crate) fn give_up_key(&mut self, owner: &str, key: &str) {
-        self.keys.remove(&(owner.to_owned(), key.to_owned()));
+        if let Some(keys) = self.keys.get_mut(owner) {
+            keys.remove(key);
+        }
     }
 
     /// Remember which task of its conversation was begun last.
-    fn begun(&mut self, id: &str, listed: &Listed) {
-        let context = (listed.owner.clone(), listed.context.clone());
-        let newest = self.contexts.get(&context).and_then(|id| self.tasks.get(id));
+    fn begun(&mut self, id: &Arc<str>, listed: &Listed) {
+        let Birth { owner, context, .. } = &*listed.birth;
+        let newest = named(&self.contexts, owner, context).and_then(|id| self.tasks.get(id));
         if newest.is_none_or(|newest| newest.created_at <= listed.created_at) {
-            self.contexts.insert(context, id.to_owned());
+            name(&mut self.contexts, owner, context, id);
         }
     }
 
     /// The last task that was begun in a conversation.
     pub(crate) fn newest_in(&self, owner: &str, context: &str) -> Option<&str> {
-        self.contexts.get(&(owner.to_owned(), context.to_owned())).map(String::as_str)
+        named(&self.contexts, owner, context).map(|id| &**id)
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&Listed> {
@@ -139,7 +165,7 @@ impl Index {
 
     /// The task that a client began with this key.
     pub(crate) fn with_key(&self, owner: &str, key: &str) -> Option<&str> {
-        self.keys.get(&(owner.to_owned(), key.to_owned())).map(String::as_str)
+        named(&self.keys, owner, key).map(|id| &**id)
     }
 
     /// A page, the last changed first.
@@ -156,7 +182,7 @@ impl Index {
                 continue;
             }
             if page.ids.len() < size {
-                page.ids.push(cursor.id.clone());
+                page.ids.push(cursor.id.to_string());
                 last = Some(cursor.clone());
             } else {
                 is_more = true;
@@ -169,8 +195,8 @@ impl Index {
 
 impl Filter {
     fn fits(&self, task: &Listed) -> bool {
-        task.owner == self.owner
-            && self.context.as_ref().is_none_or(|context| *context == task.context)
+        task.owner() == self.owner
+            && self.context.as_ref().is_none_or(|context| *context == task.birth.context)
             && self.state.as_ref().is_none_or(|state| *state == task.state)
             && self.after.is_none_or(|after| task.at > after)
     }
@@ -181,14 +207,9 @@ mod tests {
     use super::*;
 
     fn listed(owner: &str, context: &str, at: i64) -> Listed {
-        Listed {
-            owner: owner.into(),
-            context: context.into(),
-            state: TaskState::Completed,
-            at,
-            created_at: at,
-            key: None,
-        }
+        let birth =
+            Birth { context: context.into(), owner: owner.into(), key: None, by_tasks_send: false };
+        Listed { birth: Arc::new(birth), state: TaskState::Completed, at, created_at: at }
     }
 
     #[test]

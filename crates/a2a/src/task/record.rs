@@ -1,5 +1,7 @@
 //! What a task's journal holds besides what every journal holds, and how its changes are told.
 
+use std::fmt;
+
 use a2a::{Artifact, StreamResponse};
 use duologue_core::{CallId, Message, Step};
 use serde::{Deserialize, Serialize};
@@ -86,19 +88,21 @@ impl Place {
     /// Behind all updates of an entry.
     pub(super) const WHOLE: u32 = u32::MAX;
 
-    /// As an event id.
-    pub(crate) fn to_text(self) -> String {
-        if self.part == Self::WHOLE {
-            return self.seq.to_string();
-        }
-        format!("{}.{}", self.seq, self.part)
-    }
-
     /// From an event id.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text.trim().split_once('.') {
             Some((seq, part)) => Some(Self { seq: seq.parse().ok()?, part: part.parse().ok()? }),
             None => Some(Self { seq: text.trim().parse().ok()?, part: Self::WHOLE }),
+        }
+    }
+}
+
+/// As an event id.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.part {
+            Self::WHOLE => write!(f, "{}", self.seq),
+            part => write!(f, "{}.{part}", self.seq),
         }
     }
 }

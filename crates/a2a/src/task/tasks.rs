@@ -7,23 +7,23 @@ use std::{
 
 use a2a::{A2AError, SendMessageRequest, Task};
 use duologue_core::{
-    Agent, Message, Reply, Session, SessionError, SessionId, Store, StoreError, WhenBusy, read_all,
+    Agent, Message, Reply, Session, SessionError, SessionId, Store, StoreError, WhenBusy, detach,
+    read_all,
 };
 use serde_json::json;
-use tokio::task::JoinHandle;
 
 use super::{
     answer::answers_in,
     check::check_send,
     convert::message_from_wire,
     delegation,
-    follow::Watch,
+    follow::{Turn, Watch},
     index::{Cursor, Filter, Index, Listed, Page},
     open::{Open, OpenSessions},
     recall,
     record::{BIRTH, Birth, Place, SAID, Said},
     state::{is_settled, name_of},
-    view::TaskView,
+    view::{Purpose, TaskView},
 };
 use crate::{Caller, fault, push::Pushes};
 
@@ -88,7 +88,7 @@ impl Tasks {
     }
 
     /// Take a message: begin a task with it, or go on with the one that it names. What comes of it
-    /// is to be watched.
+    /// is to be watched, and flushed before a client is told. Changes are told once it is a stream.
     pub(crate) async fn send(
         &self,
         caller: &Caller,
@@ -99,7 +99,7 @@ impl Tasks {
         check_send(&mut request, input_modes)?;
         let way = delegation::way_of(&request.message, url, *deepest)?;
         let mut message = message_from_wire(&request.message);
-        delegation::keep(&mut message, &way);
+        delegation::keep(&mut message, way);
         match request.message.task_id.clone() {
             Some(id) => self.follow_up(caller, &id, &request.message, message).await,
             None => self.begin(caller, &request, message, begin).await,
@@ -121,7 +121,10 @@ impl Tasks {
             return self.watch(caller, &known, None).await;
         }
         let birth = Birth {
-            context: message.context_id.clone().unwrap_or_else(a2a::new_context_id),
+            context: message
+                .context_id
+                .clone()
+                .unwrap_or_else(|| SessionId::random().as_str().to_owned()),
             owner: caller.as_str().to_owned(),
             key: key.map(str::to_owned),
             by_tasks_send: begin.by_tasks_send,
@@ -155,6 +158,8 @@ impl Tasks {
         let now = chrono::Utc::now().timestamp_millis();
         let view = TaskView::born(id.as_str(), birth, now, entries);
         let mut watch = self.new_watch(Arc::clone(&open), view.clone());
+        // Until the task was heard of, nobody is told of changes.
+        watch.watch_for(Purpose::Snapshot);
         if let Some(target) = target {
             self.0.pushes.note(&open.session, &target)?;
         }
@@ -164,6 +169,7 @@ impl Tasks {
         watch = watch.with_turn(turn);
         self.until_heard(&mut watch, &heard).await?;
         if !watch.view().targets().is_empty() {
+            watch.flush().await?;
             self.0.pushes.attend(self, watch.open(), watch.view());
         }
         Ok(watch)
@@ -196,7 +202,7 @@ impl Tasks {
         self.index().with_key(caller.as_str(), key).map(str::to_owned)
     }
 
-    /// Wait until the message is on record and the task at work, so that a client may be told.
+    /// Wait until the message is written and the task at work.
     async fn until_heard(&self, watch: &mut Watch, message: &str) -> Result<(), A2AError> {
         while watch.view().heard() != Some(message) || is_settled(watch.view().state()) {
             if watch.view().state().is_terminal() {
@@ -205,7 +211,7 @@ impl Tasks {
             watch.step().await?;
         }
         watch.skip_ready();
-        watch.flush().await
+        Ok(())
     }
 
     async fn follow_up(
@@ -329,29 +335,30 @@ impl Tasks {
         open: &Arc<Open>,
         view: TaskView,
         turn: impl Future<Output = Result<Reply, SessionError>> + Send + 'static,
-    ) -> JoinHandle<Result<Reply, SessionError>> {
+    ) -> Turn {
         let tasks = self.clone();
         let mut watch = self.new_watch(Arc::clone(open), view);
-        watch.view_mut().forget_past();
-        tokio::spawn(async move {
+        watch.watch_for(Purpose::State);
+        detach(async move {
             let mut turn = std::pin::pin!(turn);
             loop {
                 tokio::select! {
-                    step = watch.step() => {
-                        // A turn that cannot be read along is still carried to its end.
-                        if step.is_err() {
-                            return turn.await;
-                        }
-                    }
+                    // A turn that is over is listed once.
+                    biased;
                     reply = &mut turn => {
                         if watch.catch_up().await.is_ok() {
                             tasks.list(&watch);
                         }
                         return reply;
                     }
+                    step = watch.step() => {
+                        // A turn that cannot be read along is still carried to its end.
+                        if step.is_err() {
+                            return turn.await;
+                        }
+                    }
                 }
                 tasks.list(&watch);
-                watch.skip_ready();
             }
         })
     }
@@ -411,8 +418,8 @@ impl Tasks {
 
     /// A task of this caller as it is now.
     pub(crate) async fn view(&self, caller: &Caller, id: &str) -> Result<TaskView, A2AError> {
-        let owner = self.index().get(id).map(|listed| listed.owner.clone());
-        if owner.is_some_and(|owner| owner != caller.as_str()) {
+        let is_others = self.index().get(id).is_some_and(|l| l.owner() != caller.as_str());
+        if is_others {
             return Err(fault::not_found(id));
         }
         let view = TaskView::of(id, &self.entries(id).await?);

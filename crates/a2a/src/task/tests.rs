@@ -74,7 +74,7 @@ async fn a_watcher_that_does_not_look_holds_up_nobody_and_misses_nothing() {
     let sleepy = tasks.watch(&caller, &id, None).await.unwrap();
     gate.add_permits(1);
     // The agent comes to its end while the sleepy one does not look.
-    first.settled().await.unwrap();
+    first.until_settled().await.unwrap();
     drop(first);
     let told = rest(sleepy).await;
     let places: Vec<Place> = told.iter().filter_map(|update| update.place).collect();

@@ -15,10 +15,11 @@ use a2a::{
 use duologue_core::{
     Answer, CallId, Entry, Event, HookChange, Inquiry, Message, Outcome, Part, RunId,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    convert::{message_to_wire, parts_to_wire, time_to_wire},
+    convert::{is_public, message_to_wire, parts_to_wire, time_to_wire},
     record::{
         ARTIFACT, BIRTH, Birth, DELEGATED_TO, DELIVERED, DIRECT, INQUIRIES, OUTCOME, PIECE, Piece,
         Place, SAID, Said, TARGET, Update,
@@ -35,7 +36,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct TaskView {
     id: String,
-    birth: Option<Birth>,
+    birth: Option<Arc<Birth>>,
     created_at: i64,
     next_seq: u64,
     state: TaskState,
@@ -60,8 +61,30 @@ pub(crate) struct TaskView {
     was_asked: bool,
     /// The last thing that the client said, by its id.
     heard: Option<String>,
-    /// Whether a snapshot may still be wanted.
-    keeps_past: bool,
+    purpose: Purpose,
+}
+
+/// What a view is folded for. What nobody will ask for is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To tell the task as it is, and every change.
+    Both,
+    /// To tell the task as it is when all is said.
+    Snapshot,
+    /// To tell changes to somebody who has the past already.
+    Changes,
+    /// To know its state.
+    State,
+}
+
+impl Purpose {
+    fn has_snapshots(self) -> bool {
+        matches!(self, Self::Both | Self::Snapshot)
+    }
+
+    fn has_changes(self) -> bool {
+        matches!(self, Self::Both | Self::Changes)
+    }
 }
 
 impl TaskView {
@@ -87,14 +110,14 @@ impl TaskView {
             delegated: Vec::new(),
             was_asked: false,
             heard: None,
-            keeps_past: true,
+            purpose: Purpose::Both,
         }
     }
 
     /// The view of a task that was begun a moment ago, with so many entries.
     pub(crate) fn born(id: &str, birth: Birth, at: i64, entries: u64) -> Self {
         Self {
-            birth: Some(birth),
+            birth: Some(Arc::new(birth)),
             created_at: at,
             status_at: at,
             next_seq: entries,
@@ -104,15 +127,24 @@ impl TaskView {
 
     /// The view of a whole journal.
     pub(crate) fn of(id: &str, entries: &[Arc<Entry>]) -> Self {
-        let mut view = Self::new(id);
+        let mut view = Self { purpose: Purpose::Snapshot, ..Self::new(id) };
         for entry in entries {
             view.fold(entry);
         }
+        view.purpose = Purpose::Both;
         view
     }
 
+    /// Go on with it for this alone. Without snapshots the past is forgotten.
+    pub(crate) fn fold_for(&mut self, purpose: Purpose) {
+        self.purpose = purpose;
+        if !purpose.has_snapshots() {
+            self.history = Vec::new();
+        }
+    }
+
     /// What the first entry says, if the session is a task at all and was asked for something.
-    pub(crate) fn birth(&self) -> Option<&Birth> {
+    pub(crate) fn birth(&self) -> Option<&Arc<Birth>> {
         self.birth.as_ref().filter(|_| self.was_asked)
     }
 
@@ -182,8 +214,26 @@ impl TaskView {
             artifacts: (with_artifacts && !self.artifacts.is_empty())
                 .then(|| self.artifacts.clone()),
             history: (!recent.is_empty()).then(|| recent.to_vec()),
-            metadata: (!self.delegated.is_empty())
-                .then(|| HashMap::from([(DELEGATED_TO.to_owned(), json!(self.delegated))])),
+            metadata: metadata_of(&self.delegated),
+        }
+    }
+
+    /// The task as the protocol shows it, when nothing else is wanted of the view.
+    pub(crate) fn into_task(mut self, history: Option<usize>) -> Task {
+        let status = TaskStatus {
+            state: self.state.clone(),
+            message: self.status_message.take(),
+            timestamp: time_to_wire(self.status_at),
+        };
+        let hidden = self.history.len().saturating_sub(history.unwrap_or(usize::MAX));
+        self.history.drain(..hidden);
+        Task {
+            context_id: self.context().to_owned(),
+            id: self.id,
+            status,
+            artifacts: (!self.artifacts.is_empty()).then_some(self.artifacts),
+            history: (!self.history.is_empty()).then_some(self.history),
+            metadata: metadata_of(&self.delegated),
         }
     }
 
@@ -230,7 +280,8 @@ impl TaskView {
         if entry.run != RunId::ROOT {
             return Vec::new();
         }
-        let mut updates = Updates { seq: entry.seq, list: Vec::new() };
+        let mut updates =
+            Updates { seq: entry.seq, is_told: self.purpose.has_changes(), list: Vec::new() };
         // A task that is over stays as it is. Only where notifications go may still be noted.
         if self.state.is_terminal() && !matches!(entry.event, Event::Note { .. }) {
             return Vec::new();
@@ -239,7 +290,7 @@ impl TaskView {
             Event::SessionStarted { metadata, .. } => {
                 self.birth = metadata
                     .get(BIRTH)
-                    .and_then(|value| serde_json::from_value(value.clone()).ok());
+                    .and_then(|value| Birth::deserialize(value).ok().map(Arc::new));
                 self.created_at = entry.at;
                 self.status_at = entry.at;
             }
@@ -280,9 +331,9 @@ impl TaskView {
         match outcome {
             Outcome::Completed => {
                 if let Some(message) = candidate
-                    && let parts = parts_to_wire(&message.parts)
-                    && !parts.is_empty()
+                    && message.parts.iter().any(is_public)
                 {
+                    let parts = parts_to_wire(&message.parts);
                     if message.metadata.contains_key(DIRECT) {
                         let mut direct = message_to_wire(&message, &self.id, self.context());
                         direct.task_id = None;
@@ -368,12 +419,12 @@ impl TaskView {
     /// What the agent said on its way is news and history; it was not the answer.
     fn say_candidate(&mut self, at: i64, updates: &mut Updates) {
         let Some(message) = self.candidate.take() else { return };
-        let wire = message_to_wire(&message, &self.id, self.context());
-        if wire.parts.is_empty() {
+        if !message.parts.iter().any(is_public) {
             return;
         }
-        self.keep(wire.clone());
-        self.enter(TaskState::Working, Some(wire), at, updates);
+        let said = updates.is_told.then(|| message_to_wire(&message, &self.id, self.context()));
+        self.remember(&message);
+        self.enter(TaskState::Working, said, at, updates);
         // It stands in the history already.
         self.status_message = None;
     }
@@ -421,22 +472,28 @@ impl TaskView {
     }
 
     fn add_artifact(&mut self, piece: Piece, updates: &mut Updates) {
+        if self.purpose == Purpose::State {
+            return;
+        }
         let Piece { artifact, append, last_chunk } = piece;
         let known = self.artifacts.iter_mut().find(|a| a.artifact_id == artifact.artifact_id);
         let appends = append && known.is_some();
+        let told = updates.is_told.then(|| artifact.clone());
         match known {
-            Some(known) if append => known.parts.extend(artifact.parts.iter().cloned()),
-            Some(known) => *known = artifact.clone(),
-            None => self.artifacts.push(artifact.clone()),
+            Some(known) if append => known.parts.extend(artifact.parts),
+            Some(known) => *known = artifact,
+            None => self.artifacts.push(artifact),
         }
-        updates.push(StreamResponse::ArtifactUpdate(TaskArtifactUpdateEvent {
-            task_id: self.id.clone(),
-            context_id: self.context().to_owned(),
-            artifact,
-            append: Some(appends),
-            last_chunk: Some(last_chunk),
-            metadata: None,
-        }));
+        if let Some(artifact) = told {
+            updates.push(StreamResponse::ArtifactUpdate(TaskArtifactUpdateEvent {
+                task_id: self.id.clone(),
+                context_id: self.context().to_owned(),
+                artifact,
+                append: Some(appends),
+                last_chunk: Some(last_chunk),
+                metadata: None,
+            }));
+        }
     }
 
     fn enter(
@@ -450,12 +507,14 @@ impl TaskView {
         self.status_message = message;
         self.status_at = at;
         self.status_seq = updates.seq;
-        updates.push(StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
-            task_id: self.id.clone(),
-            context_id: self.context().to_owned(),
-            status: self.status(),
-            metadata: None,
-        }));
+        if updates.is_told {
+            updates.push(StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
+                task_id: self.id.clone(),
+                context_id: self.context().to_owned(),
+                status: self.status(),
+                metadata: None,
+            }));
+        }
     }
 
     /// A question that is being answered becomes history.
@@ -468,27 +527,22 @@ impl TaskView {
     }
 
     fn remember(&mut self, message: &Message) {
-        let wire = message_to_wire(message, &self.id, self.context());
-        if !wire.parts.is_empty() {
-            self.keep(wire);
+        if self.purpose.has_snapshots() && message.parts.iter().any(is_public) {
+            self.history.push(message_to_wire(message, &self.id, self.context()));
         }
     }
 
     fn keep(&mut self, message: a2a::Message) {
-        if self.keeps_past {
+        if self.purpose.has_snapshots() {
             self.history.push(message);
         }
-    }
-
-    /// Forget what only a snapshot needs: whoever watches has it.
-    pub(crate) fn forget_past(&mut self) {
-        self.keeps_past = false;
-        self.history = Vec::new();
     }
 }
 
 struct Updates {
     seq: u64,
+    /// Whether anybody wants to know.
+    is_told: bool,
     list: Vec<Update>,
 }
 
@@ -497,6 +551,10 @@ impl Updates {
         let part = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         self.list.push(Update { place: Some(Place { seq: self.seq, part }), response });
     }
+}
+
+fn metadata_of(delegated: &[Value]) -> Option<HashMap<String, Value>> {
+    (!delegated.is_empty()).then(|| HashMap::from([(DELEGATED_TO.to_owned(), json!(delegated))]))
 }
 
 /// An answer that came another way, as somebody would have said it.

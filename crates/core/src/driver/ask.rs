@@ -64,9 +64,7 @@ impl Driver {
                         error: error.to_string(),
                         wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
                     })?;
-                    if let Some(live) = self.shared.listeners() {
-                        let _ = live.send(Live::Restart { run: self.run });
-                    }
+                    self.shared.show(|| Live::Restart { run: self.run });
                     tokio::select! {
                         () = tokio::time::sleep(wait) => attempt += 1,
                         () = self.cancel.cancelled() => return Ok(Progress::GoOn),
@@ -152,11 +150,9 @@ impl Driver {
                 }
             }
             // What is no part of the conversation is nothing to read along with.
-            if ask.aside.is_none()
-                && let Some(live) = self.shared.listeners()
-            {
-                let delta = Arc::new(delta.clone());
-                let _ = live.send(Live::Delta { run: self.run, delta });
+            if ask.aside.is_none() {
+                let shown = || Live::Delta { run: self.run, delta: Arc::new(delta.clone()) };
+                self.shared.show(shown);
             }
             answer.push(delta);
         }

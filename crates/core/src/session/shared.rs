@@ -2,15 +2,15 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use futures::future::{BoxFuture, FutureExt};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{Attendance, Ledger, Live, PAGE, Reply, events::BACKLOG};
+use super::{Attendance, Ledger, Live, PAGE, Reply, events::News};
 use crate::{
     CallId, Claim, Delivery, Entry, Event, Message, ResultReader, RunId, SessionId, Store,
     StoreError,
@@ -22,12 +22,13 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) attendance: Attendance,
     ledger: Mutex<Ledger>,
-    live: OnceLock<broadcast::Sender<Live>>,
+    pub(super) news: News,
     /// Held while a turn is under way.
     pub(super) turn: Arc<tokio::sync::Mutex<()>>,
     /// Who steered the turn under way and waits for its reply.
     steering: Mutex<Vec<oneshot::Sender<Reply>>>,
-    cancel: Mutex<(CancellationToken, String)>,
+    /// What stops the turn under way or the last one, and why it was stopped.
+    cancel: Mutex<(Option<CancellationToken>, String)>,
     /// Whether the session was put down.
     pub(super) suspended: CancellationToken,
     _claim: Claim,
@@ -46,10 +47,10 @@ impl Shared {
             store,
             attendance,
             ledger: Mutex::new(ledger),
-            live: OnceLock::new(),
+            news: News::default(),
             turn: Arc::new(tokio::sync::Mutex::new(())),
             steering: Mutex::default(),
-            cancel: Mutex::new((CancellationToken::new(), String::new())),
+            cancel: Mutex::default(),
             suspended: CancellationToken::new(),
             _claim: claim,
         }
@@ -76,10 +77,7 @@ impl Shared {
         let entry = Arc::new(Entry { seq: ledger.next_seq, at, run, event });
         self.store.append(&self.id, vec![Arc::clone(&entry)])?;
         ledger.fold(&entry);
-        if let Some(live) = self.live.get() {
-            // Nobody listening is not an error.
-            let _ = live.send(Live::Entry(Arc::clone(&entry)));
-        }
+        self.news.tell(Live::Entry(Arc::clone(&entry)));
         Ok(entry)
     }
 
@@ -105,28 +103,28 @@ impl Shared {
         std::mem::take(&mut self.steering.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn live(&self) -> &broadcast::Sender<Live> {
-        // Made when the first listener comes: most sessions of a busy server have none.
-        self.live.get_or_init(|| broadcast::Sender::new(BACKLOG))
-    }
-
-    /// The stream for deltas, where somebody listens.
-    pub(crate) fn listeners(&self) -> Option<&broadcast::Sender<Live>> {
-        self.live.get().filter(|live| live.receiver_count() > 0)
+    /// Tell what is only for the eye, where somebody looks.
+    pub(crate) fn show(&self, live: impl FnOnce() -> Live) {
+        if self.news.is_heard() {
+            self.news.tell(live());
+        }
     }
 
     /// A fresh token for a new turn.
     pub(crate) fn renew_cancel(&self) -> CancellationToken {
         let mut cancel = self.cancel.lock().unwrap_or_else(PoisonError::into_inner);
-        *cancel = (CancellationToken::new(), String::new());
-        cancel.0.clone()
+        let token = CancellationToken::new();
+        *cancel = (Some(token.clone()), String::new());
+        token
     }
 
     /// Stop the turn under way.
     pub(super) fn cancel(&self, reason: String) {
         let mut cancel = self.cancel.lock().unwrap_or_else(PoisonError::into_inner);
         cancel.1 = reason;
-        cancel.0.cancel();
+        if let Some(token) = &cancel.0 {
+            token.cancel();
+        }
     }
 
     pub(crate) fn cancel_reason(&self) -> String {

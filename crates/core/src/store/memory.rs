@@ -10,6 +10,9 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use super::{Claim, ListQuery, Mail, SessionSummary, Store, StoreError};
 use crate::{Entry, SessionId};
 
+/// How many entries a short conversation has.
+const SHORT: usize = 6;
+
 /// A store that is gone with the process.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
@@ -18,7 +21,8 @@ pub struct MemoryStore {
 
 #[derive(Debug, Default)]
 struct Shared {
-    sessions: Mutex<HashMap<SessionId, Kept>>,
+    /// Boxed, because the table moves what it holds whenever it grows.
+    sessions: Mutex<HashMap<SessionId, Box<Kept>>>,
     version: AtomicU64,
 }
 
@@ -37,7 +41,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Box<Kept>>> {
         self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,13 +101,13 @@ impl Store for MemoryStore {
         if sessions.contains_key(session) {
             return Err(StoreError::Exists(session.clone()));
         }
-        let mut kept = Kept {
-            entries: Vec::new(),
+        let mut kept = Box::new(Kept {
+            entries: Vec::with_capacity(SHORT),
             summary: SessionSummary::new(session.clone()),
             claimed: true,
             mail: Vec::new(),
             next_mail: 1,
-        };
+        });
         kept.push(entries)?;
         sessions.insert(session.clone(), kept);
         drop(sessions);
