@@ -176,12 +176,14 @@ impl Link {
         }
     }
 
+    /// The tasks that are jobs; agents also ask each other whom they know.
     fn tasks(&self) -> Vec<Value> {
         let mut all = Vec::new();
-        let mut params = json!({"pageSize": 100, "includeArtifacts": true});
+        let mut params = json!({"pageSize": 100, "includeArtifacts": true, "historyLength": 100});
+        let is_job = |task: &&Value| task["history"].to_string().contains("job-");
         loop {
             let page = self.call("ListTasks", &params);
-            all.extend(page["tasks"].as_array().unwrap().iter().cloned());
+            all.extend(page["tasks"].as_array().unwrap().iter().filter(is_job).cloned());
             match page["nextPageToken"].as_str() {
                 Some(token) if !token.is_empty() => params["pageToken"] = token.into(),
                 _ => return all,

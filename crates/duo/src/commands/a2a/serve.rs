@@ -52,8 +52,10 @@ pub(crate) async fn serve(house: &House, args: Serve) -> Done {
         0 => None,
         seconds => Some(directory.refresh_every(Duration::from_secs(seconds))),
     };
+    // Who reads that it is served may stop it at once.
+    let told = until_told()?;
     tell(house, &plan, &serving, args.json)?;
-    until_told().await?;
+    told.await?;
     if !args.json {
         writeln!(std::io::stderr(), "stopping")?;
     }
@@ -90,18 +92,21 @@ fn tell(house: &House, plan: &Plan, serving: &Serving, as_json: bool) -> Result<
     Ok(())
 }
 
-/// Wait until somebody wants the program to end.
-async fn until_told() -> Result<(), Failure> {
+/// Listen for signals from now on; what is given waits until somebody wants the program to end.
+fn until_told() -> Result<impl Future<Output = Result<(), Failure>>, Failure> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
+        let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        tokio::select! {
-            pressed = tokio::signal::ctrl_c() => pressed?,
-            _ = terminate.recv() => {}
-        }
-        Ok(())
+        Ok(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            Ok(())
+        })
     }
     #[cfg(not(unix))]
-    Ok(tokio::signal::ctrl_c().await?)
+    Ok(async { Ok(tokio::signal::ctrl_c().await?) })
 }
