@@ -16,6 +16,7 @@ pub enum Bar {
 
 /// Note a figure, if anybody collects them: a line of `what`, value, sense of the bar and bar, with
 /// tabs between.
+#[allow(clippy::print_stderr, reason = "a benchmark talks to a person at a terminal")]
 pub fn figure(what: &str, value: f64, bar: Bar) {
     let Some(path) = std::env::var_os(FIGURES) else { return };
     let (sense, bar) = match bar {
