@@ -64,6 +64,11 @@ pub trait Store: Send + Sync + 'static {
     fn acknowledge(&self, session: &SessionId, up_to: u64)
     -> BoxFuture<'_, Result<(), StoreError>>;
 
+    /// How many sessions that are over it keeps, where it forgets the oldest by itself.
+    fn keeps(&self) -> Option<usize> {
+        None
+    }
+
     /// A number that changes whenever another process changed something; cheap to ask often.
     fn version(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
 }

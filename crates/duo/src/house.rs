@@ -43,6 +43,9 @@ use crate::{
     terminal::Paint,
 };
 
+/// How many sessions that are over a journal in memory keeps.
+const KEPT: usize = 10_000;
+
 /// The words that stand for a model by themselves; those that end in `:` take a file.
 const MODEL_WORDS: &[&str] = &[
     "demo",
@@ -136,7 +139,9 @@ impl House {
     pub(crate) async fn store(&self) -> Result<Arc<dyn Store>, Failure> {
         let open = || async {
             let path = match &self.config().journal {
-                Journal::Memory => return Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
+                Journal::Memory => {
+                    return Ok(Arc::new(MemoryStore::keeping(KEPT)) as Arc<dyn Store>);
+                }
                 Journal::File(path) => path,
                 Journal::Sqlite => {
                     return Err(Failure::usage(

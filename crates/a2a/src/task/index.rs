@@ -2,7 +2,7 @@
 //! that a list can be filtered and paged without reading them all.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -88,6 +88,9 @@ pub(crate) struct Index {
     contexts: Named,
     /// By owner and the client's key.
     keys: Named,
+    /// Those that are over, the first of them first, where only some of them are kept.
+    over: VecDeque<Arc<str>>,
+    keeps: Option<usize>,
 }
 
 /// Tasks by names that their owners gave.
@@ -107,7 +110,24 @@ fn named<'a>(named: &'a Named, owner: &str, name: &str) -> Option<&'a Arc<str>> 
     named.get(owner)?.get(name)
 }
 
+/// Take a name away, if it still stands for this task.
+fn unname(named: &mut Named, owner: &str, name: &str, id: &str) {
+    if let Some(names) = named.get_mut(owner)
+        && names.get(name).is_some_and(|known| **known == *id)
+    {
+        names.remove(name);
+        if names.is_empty() {
+            named.remove(owner);
+        }
+    }
+}
+
 impl Index {
+    /// An index for a store that forgets tasks that are over, but for so many.
+    pub(crate) fn keeping(keeps: Option<usize>) -> Self {
+        Self { keeps, ..Self::default() }
+    }
+
     /// Take in what is known of a task now.
     pub(crate) fn put(&mut self, id: &str, listed: Listed) {
         let id = match self.tasks.get_key_value(id) {
@@ -126,7 +146,25 @@ impl Index {
             }
         };
         self.order.insert(Cursor { at: listed.at, id: Arc::clone(&id) });
+        let is_over = listed.state.is_terminal();
+        if let (true, Some(keeps)) = (is_over, self.keeps) {
+            self.over.push_back(Arc::clone(&id));
+            if self.over.len() > keeps
+                && let Some(oldest) = self.over.pop_front()
+            {
+                self.forget(&oldest);
+            }
+        }
         self.tasks.insert(id, listed);
+    }
+
+    fn forget(&mut self, id: &Arc<str>) {
+        let Some(Listed { birth, at, .. }) = self.tasks.remove(id) else { return };
+        self.order.remove(&Cursor { at, id: Arc::clone(id) });
+        unname(&mut self.contexts, &birth.owner, &birth.context, id);
+        if let Some(key) = &birth.key {
+            unname(&mut self.keys, &birth.owner, key, id);
+        }
     }
 
     /// Keep a key for a task that is about to begin; the task that has it already, if one does.
@@ -233,6 +271,23 @@ mod tests {
         let second = index.page(&filter, Some(&behind), 3);
         assert_eq!(second.ids, ["t3", "t2", "t0"]);
         assert_eq!(second.next, None);
+    }
+
+    #[test]
+    fn what_the_store_forgets_is_forgotten_whole() {
+        let mut index = Index::keeping(Some(2));
+        for n in 0..5 {
+            let mut listed = listed("ada", &format!("c{n}"), n);
+            if n == 0 {
+                listed.state = TaskState::InputRequired;
+            }
+            index.put(&format!("t{n}"), listed);
+        }
+        let filter = Filter { owner: "ada".into(), ..Filter::default() };
+        assert_eq!(index.page(&filter, None, 9).ids, ["t4", "t3", "t0"]);
+        assert_eq!(index.newest_in("ada", "c1"), None);
+        assert_eq!(index.newest_in("ada", "c0"), Some("t0"));
+        assert_eq!(index.newest_in("ada", "c4"), Some("t4"));
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Tasks {
         pushes: Pushes,
     ) -> Self {
         let sessions = OpenSessions::new(agent.clone(), Arc::clone(&store));
-        let index = Mutex::default();
+        let index = Mutex::new(Index::keeping(store.keeps()));
         Self(Arc::new(Inner { agent, store, settings, sessions, index, pushes }))
     }
 

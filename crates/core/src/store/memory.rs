@@ -1,7 +1,7 @@
 //! Journals in memory, for tests and for conversations that nobody keeps.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64, atomic::Ordering},
 };
 
@@ -14,6 +14,9 @@ use crate::{Entry, SessionId};
 const SHORT: usize = 6;
 
 /// A store that is gone with the process.
+///
+/// It keeps everything, unless it is told how much: a server that runs for months would otherwise
+/// grow with every task it ever had.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     shared: Arc<Shared>,
@@ -21,9 +24,19 @@ pub struct MemoryStore {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Boxed, because the table moves what it holds whenever it grows.
-    sessions: Mutex<HashMap<SessionId, Box<Kept>>>,
+    sessions: Mutex<Sessions>,
     version: AtomicU64,
+    /// How many sessions that are over and let go are kept.
+    keeps: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    /// Boxed, because the table moves what it holds whenever it grows.
+    all: HashMap<SessionId, Box<Kept>>,
+    /// Those that are over and were let go, the first of them first. One that was taken up again
+    /// stands here still.
+    over: VecDeque<SessionId>,
 }
 
 #[derive(Debug)]
@@ -41,7 +54,13 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Box<Kept>>> {
+    /// An empty store that forgets what was over first, once more than `sessions` are over and
+    /// nobody has them open. What waits for an answer is kept however long it takes.
+    pub fn keeping(sessions: usize) -> Self {
+        Self { shared: Arc::new(Shared { keeps: Some(sessions), ..Shared::default() }) }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,7 +69,7 @@ impl MemoryStore {
         session: &SessionId,
         work: impl FnOnce(&mut Kept) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        match self.sessions().get_mut(session) {
+        match self.sessions().all.get_mut(session) {
             Some(kept) => work(kept),
             None => Err(StoreError::NotFound(session.clone())),
         }
@@ -62,17 +81,35 @@ impl MemoryStore {
     fn release_of(&self, session: &SessionId) -> Claim {
         let store = self.clone();
         let id = session.clone();
-        Claim::new(move || {
-            // A deleted session has nothing to give back.
-            let _ = store.with(&id, |kept| {
-                kept.claimed = false;
-                Ok(())
-            });
-        })
+        Claim::new(move || store.sessions().let_go(&id, store.shared.keeps))
+    }
+}
+
+impl Sessions {
+    fn let_go(&mut self, id: &SessionId, keeps: Option<usize>) {
+        // A deleted session has nothing to give back.
+        let Some(kept) = self.all.get_mut(id) else { return };
+        kept.claimed = false;
+        let Some(keeps) = keeps else { return };
+        if kept.is_over() {
+            self.over.push_back(id.clone());
+        }
+        while self.over.len() > keeps {
+            let Some(oldest) = self.over.pop_front() else { return };
+            if self.all.get(&oldest).is_some_and(|kept| kept.is_over()) {
+                self.all.remove(&oldest);
+            }
+        }
     }
 }
 
 impl Kept {
+    /// Whether nobody writes it, nobody is to answer, and no turn is open.
+    fn is_over(&self) -> bool {
+        let is_open = matches!(&*self.summary.status, "new" | "running") || self.summary.waits();
+        !self.claimed && !is_open && self.mail.is_empty()
+    }
+
     fn push(&mut self, entries: Vec<Arc<Entry>>) -> Result<(), StoreError> {
         for entry in entries {
             let expected = self.entries.len() as u64;
@@ -98,7 +135,7 @@ fn now<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 impl Store for MemoryStore {
     fn create(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<Claim, StoreError> {
         let mut sessions = self.sessions();
-        if sessions.contains_key(session) {
+        if sessions.all.contains_key(session) {
             return Err(StoreError::Exists(session.clone()));
         }
         let mut kept = Box::new(Kept {
@@ -109,7 +146,7 @@ impl Store for MemoryStore {
             next_mail: 1,
         });
         kept.push(entries)?;
-        sessions.insert(session.clone(), kept);
+        sessions.all.insert(session.clone(), kept);
         drop(sessions);
         Ok(self.release_of(session))
     }
@@ -138,13 +175,14 @@ impl Store for MemoryStore {
         &self,
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
-        now(Ok(self.sessions().get(session).map(|kept| kept.summary.clone())))
+        now(Ok(self.sessions().all.get(session).map(|kept| kept.summary.clone())))
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
         let limit = if query.limit == 0 { 50 } else { query.limit };
         let mut found: Vec<SessionSummary> = self
             .sessions()
+            .all
             .values()
             .map(|kept| &kept.summary)
             .filter(|summary| query.before.is_none_or(|before| summary.updated_at < before))
@@ -162,35 +200,31 @@ impl Store for MemoryStore {
         prefix: &str,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        let mut found: Vec<SessionId> =
-            self.sessions().keys().filter(|id| id.as_str().starts_with(prefix)).cloned().collect();
+        let sessions = self.sessions();
+        let fits = sessions.all.keys().filter(|id| id.as_str().starts_with(prefix));
+        let mut found: Vec<SessionId> = fits.cloned().collect();
         found.sort();
         found.truncate(limit);
         now(Ok(found))
     }
 
     fn delete(&self, session: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
-        now(match self.sessions().remove(session) {
+        now(match self.sessions().all.remove(session) {
             Some(_) => Ok(()),
             None => Err(StoreError::NotFound(session.clone())),
         })
     }
 
     fn claim(&self, session: &SessionId) -> BoxFuture<'_, Result<Claim, StoreError>> {
-        let store = self.clone();
-        let id = session.clone();
-        now(self.with(session, move |kept| {
+        let claimed = self.with(session, |kept| {
             if kept.claimed {
-                return Err(StoreError::Busy { session: id, owner: "this process".into() });
+                let owner = "this process".into();
+                return Err(StoreError::Busy { session: session.clone(), owner });
             }
             kept.claimed = true;
-            Ok(Claim::new(move || {
-                let _ = store.with(&id, |kept| {
-                    kept.claimed = false;
-                    Ok(())
-                });
-            }))
-        }))
+            Ok(())
+        });
+        now(claimed.map(|()| self.release_of(session)))
     }
 
     fn post(&self, session: &SessionId, mail: Mail) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -216,6 +250,10 @@ impl Store for MemoryStore {
             kept.mail.retain(|(number, _)| *number > up_to);
             Ok(())
         }))
+    }
+
+    fn keeps(&self) -> Option<usize> {
+        self.shared.keeps
     }
 
     fn version(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
