@@ -1,5 +1,7 @@
 //! A store in memory that keeps only so much.
 
+#![allow(clippy::expect_used, missing_docs)]
+
 use std::sync::Arc;
 
 use duologue_core::{
