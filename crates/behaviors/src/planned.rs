@@ -30,12 +30,12 @@ mod tried;
 mod validation;
 mod verdicts;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use duologue_core::{
     Agent, AgentBuilder, Ask, Behavior, CallState, Entry, Latest, Limit, Message, MessageId,
-    Outcome, Part, Phase, Profile, Role, RunState, Step, ToolCall, ToolChoice, ToolResult,
-    ToolSelection, ToolStatus, Toolbox,
+    Metadata, Outcome, Part, Phase, Profile, Role, RunState, Step, ToolCall, ToolChoice,
+    ToolResult, ToolSelection, ToolStatus, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -363,6 +363,6 @@ fn own_message(run: &RunState, state: &PlannedState, part: Part) -> Message {
         role: Role::Assistant,
         name: None,
         parts: vec![part],
-        metadata: BTreeMap::new(),
+        metadata: Metadata::new(),
     }
 }

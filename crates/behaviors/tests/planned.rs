@@ -66,7 +66,7 @@ async fn chosen(config: PlannedConfig, mode: serde_json::Value, turns: Vec<Turn>
     let agent = planned(&model, config);
     let (session, store) = start(&agent);
     let mut request = Message::user("look");
-    request.metadata.insert("execution_mode".into(), mode);
+    request.metadata.insert("execution_mode", mode);
     session.reply(request).await.unwrap();
     let entries = journal(&store, session.id()).await;
     match &notes(&entries)[0] {

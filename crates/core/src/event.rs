@@ -1,13 +1,13 @@
 //! The journal's one kind of thing: typed entries, each saying one thing that happened.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
 use crate::{
-    Answer, Authors, CallId, Effect, Expectation, Inquiry, Message, Outcome, RunId, SessionId,
-    StopReason, ToolResult, ToolStatus, Usage,
+    Answer, Authors, CallId, Effect, Expectation, Inquiry, Message, Metadata, Outcome, RunId,
+    SessionId, StopReason, ToolResult, ToolStatus, Usage,
 };
 
 /// The version of the schema that this code writes.
@@ -51,8 +51,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         forked_from: Option<ForkPoint>,
         /// What the application wants to find again, such as the model or the folder.
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        metadata: BTreeMap<String, Value>,
+        #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+        metadata: Metadata,
     },
     /// A process took up a session in the middle of a turn.
     SessionResumed {

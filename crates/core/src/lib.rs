@@ -27,6 +27,7 @@ mod hook;
 mod ids;
 mod memory;
 mod message;
+mod metadata;
 mod model;
 mod outcome;
 mod permission;
@@ -46,6 +47,7 @@ pub use hook::{HookContext, HookError, Hooks, PreTool};
 pub use ids::{CallId, MessageId, RunId, SessionId};
 pub use memory::{CUT_NOTE, Memory, OnFull, Window, WindowLimit};
 pub use message::{FileSource, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
+pub use metadata::Metadata;
 pub use model::{
     Accumulator, Completion, Delta, DeltaStream, ErrorClass, Model, ModelError, Options,
     OutputSchema, Price, ReasoningEffort, Request, StopReason, ToolChoice, Usage,

@@ -117,7 +117,7 @@ impl Window {
             role: Role::Tool,
             name: None,
             parts,
-            metadata: std::collections::BTreeMap::new(),
+            metadata: crate::Metadata::new(),
         };
         self.push(Arc::new(message), Kind::Results);
     }

@@ -1,11 +1,11 @@
 //! Messages: what the parties of a conversation say to each other, in typed parts.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, MessageId};
+use crate::{CallId, MessageId, Metadata};
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,8 +56,8 @@ pub struct Message {
     /// What is said.
     pub parts: Vec<Part>,
     /// What a protocol or an application attached; never shown to a model.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub metadata: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    pub metadata: Metadata,
 }
 
 /// One piece of a message.
@@ -272,7 +272,7 @@ impl From<ToolResult> for Part {
 impl Message {
     /// A message of one role and parts, with a new id.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
-        Self { id: MessageId::random(), role, name: None, parts, metadata: BTreeMap::new() }
+        Self { id: MessageId::random(), role, name: None, parts, metadata: Metadata::new() }
     }
 
     /// A user's text.

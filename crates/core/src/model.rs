@@ -442,7 +442,7 @@ impl Accumulator {
             role: Role::Assistant,
             name: None,
             parts,
-            metadata: std::collections::BTreeMap::new(),
+            metadata: crate::Metadata::new(),
         };
         Completion { message, usage: self.usage, stop: self.stop }
     }

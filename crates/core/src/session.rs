@@ -1,6 +1,6 @@
 //! Sessions: a conversation with an agent, live.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,7 +8,8 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     Agent, Answer, Budget, CallId, Entry, Event, Expectation, ForkPoint, Inquiry, InquiryKind,
-    Mail, Message, Outcome, RunId, SCHEMA_VERSION, SessionId, Store, StoreError, Usage, detach,
+    Mail, Message, Metadata, Outcome, RunId, SCHEMA_VERSION, SessionId, Store, StoreError, Usage,
+    detach,
     driver::{self, Said},
 };
 
@@ -81,7 +82,7 @@ pub struct SessionOptions {
     /// Its id; a random one otherwise.
     pub id: Option<SessionId>,
     /// What the application wants to find again in the first entry.
-    pub metadata: BTreeMap<String, Value>,
+    pub metadata: Metadata,
     /// Whether somebody is there to be asked when a budget is used up.
     pub attendance: Attendance,
 }

@@ -206,7 +206,7 @@ impl House {
             metadata.push(("how", serde_json::to_value(&plan.how).unwrap_or_default()));
         }
         SessionOptions {
-            metadata: metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+            metadata: metadata.into_iter().collect(),
             attendance: self.attendance(&plan.agent),
             ..SessionOptions::default()
         }

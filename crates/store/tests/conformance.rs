@@ -207,7 +207,7 @@ async fn a_fork_is_seen_in_the_summary(store: Any) {
         schema: 1,
         agent: "parrot".into(),
         forked_from: Some(fork.clone()),
-        metadata: [("model".into(), json!("a/b"))].into(),
+        metadata: [("model", json!("a/b"))].into(),
     };
     let session = id("copy");
     begin(&*store, &session, vec![entry(0, 1, event)]).await.unwrap();

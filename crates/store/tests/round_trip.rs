@@ -69,7 +69,13 @@ fn message() -> impl Strategy<Value = Arc<Message>> {
     let metadata = prop::collection::btree_map(text(), value(), 0..3);
     (text(), role, prop::option::of(text()), prop::collection::vec(part(), 0..4), metadata)
         .prop_map(|(id, role, name, parts, metadata)| {
-            Arc::new(Message { id: MessageId::from(id), role, name, parts, metadata })
+            Arc::new(Message {
+                id: MessageId::from(id),
+                role,
+                name,
+                parts,
+                metadata: metadata.into_iter().collect(),
+            })
         })
 }
 
@@ -128,7 +134,7 @@ fn event() -> impl Strategy<Value = Event> {
                 agent,
                 forked_from: fork
                     .map(|(session, at)| ForkPoint { session: session.into(), at: at >> 1 }),
-                metadata,
+                metadata: metadata.into_iter().collect(),
             }),
         message().prop_map(|message| Event::UserRequest {
             message,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use a2a::PartContent;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use chrono::{DateTime, Utc};
-use duologue_core::{FileSource, Message, MessageId, Part, Role};
+use duologue_core::{FileSource, Message, MessageId, Metadata, Part, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ pub(crate) fn message_from_wire(message: &a2a::Message) -> Message {
             kept.parts.insert(place, extra);
         }
     }
-    let mut metadata = BTreeMap::new();
+    let mut metadata = Metadata::new();
     match serde_json::to_value(&kept) {
         Ok(Value::Object(fields)) if !fields.is_empty() => {
             metadata.insert(KEPT.to_owned(), Value::Object(fields));

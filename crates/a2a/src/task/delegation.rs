@@ -51,7 +51,7 @@ pub(super) fn way_of(
 
 /// Write a request's way down with it.
 pub(super) fn keep(message: &mut Message, way: Vec<String>) {
-    message.metadata.insert(KEPT.to_owned(), way.into());
+    message.metadata.insert(KEPT, way);
 }
 
 /// Send a request's way along with it.
@@ -64,7 +64,7 @@ pub(crate) fn pass_on(from: &Message, to: &mut a2a::Message) {
 /// Let a message go the way of another.
 pub(crate) fn carry(from: &Message, to: &mut Message) {
     if let Some(way) = from.metadata.get(KEPT) {
-        to.metadata.insert(KEPT.to_owned(), way.clone());
+        to.metadata.insert(KEPT, way.clone());
     }
 }
 

@@ -21,7 +21,8 @@ pub(crate) type Turn = Detached<Result<Reply, SessionError>>;
 pub(crate) struct Watch {
     open: Arc<Open>,
     store: Arc<dyn Store>,
-    view: TaskView,
+    /// Boxed: a watch is handed from one to the next.
+    view: Box<TaskView>,
     events: Events,
     /// The turn that this watch began, which may fail to be written.
     turn: Option<Turn>,
@@ -34,7 +35,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Watch from where the view has come to.
-    pub(crate) fn new(open: Arc<Open>, store: Arc<dyn Store>, view: TaskView) -> Self {
+    pub(crate) fn new(open: Arc<Open>, store: Arc<dyn Store>, view: Box<TaskView>) -> Self {
         let events = open.session.events_from(view.next_seq());
         Self {
             open,
@@ -70,7 +71,7 @@ impl Watch {
         &self.view
     }
 
-    pub(crate) fn into_view(self) -> TaskView {
+    pub(crate) fn into_view(self) -> Box<TaskView> {
         self.view
     }
 

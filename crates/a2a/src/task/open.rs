@@ -8,9 +8,9 @@ use std::{
 };
 
 use duologue_core::{
-    Agent, Attendance, Budget, Session, SessionError, SessionId, SessionOptions, Store, StoreError,
+    Agent, Attendance, Budget, Metadata, Session, SessionError, SessionId, SessionOptions, Store,
+    StoreError,
 };
-use serde_json::Value;
 
 /// How often a session that is just being let go is tried again, and how long it takes between.
 const TRIES: u32 = 50;
@@ -40,12 +40,12 @@ impl OpenSessions {
     pub(crate) fn start(
         &self,
         id: &SessionId,
-        metadata: impl IntoIterator<Item = (String, Value)>,
+        metadata: Metadata,
         budget: Budget,
     ) -> Result<Arc<Open>, SessionError> {
         let options = SessionOptions {
             id: Some(id.clone()),
-            metadata: metadata.into_iter().collect(),
+            metadata,
             attendance: Attendance::Attended,
             budget,
         };

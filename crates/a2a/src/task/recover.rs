@@ -52,7 +52,7 @@ impl Tasks {
             match self.0.sessions.open(id).await {
                 Ok(open) => {
                     let session = open.session.clone();
-                    self.run(&open, view.clone(), async move { session.resume().await });
+                    self.run(&open, Box::new(view.clone()), async move { session.resume().await });
                 }
                 // Another process works on it.
                 Err(error) => tracing::warn!(task = %id, %error, "a task cannot be gone on with"),

@@ -101,7 +101,8 @@ impl Tasks {
         let mut message = message_from_wire(&request.message);
         delegation::keep(&mut message, way);
         match request.message.task_id.clone() {
-            Some(id) => self.follow_up(caller, &id, &request.message, message).await,
+            // Boxed, as is all that is rare: a new task should not be as large as this.
+            Some(id) => Box::pin(self.follow_up(caller, &id, &request.message, message)).await,
             None => self.begin(caller, &request, message, begin).await,
         }
     }
@@ -118,7 +119,7 @@ impl Tasks {
         if let Some(key) = key
             && let Some(known) = self.known_by_key(caller, key)
         {
-            return self.watch(caller, &known, None).await;
+            return Box::pin(self.watch(caller, &known, None)).await;
         }
         let birth = Birth {
             context: message
@@ -133,16 +134,19 @@ impl Tasks {
         let config = config.and_then(|config| config.task_push_notification_config.as_ref());
         let target = config.map(|config| self.0.pushes.target(config)).transpose()?;
         let budget = delegation::budget_in(message)?;
-        let remembered = self.recall(caller, message).await?;
+        let remembered = match (&message.context_id, &message.reference_task_ids) {
+            (None, None) => Vec::new(),
+            _ => Box::pin(self.recall(caller, message)).await?,
+        };
         // All that may be refused was looked at: from here on there is a task.
         let id = begin.id.map_or_else(SessionId::random, SessionId::from);
         if let Some(key) = key {
             let other = self.index().claim_key(caller.as_str(), key, id.as_str());
             if let Some(other) = other {
-                return self.begun_meanwhile(caller, &other).await;
+                return Box::pin(self.begun_meanwhile(caller, &other)).await;
             }
         }
-        let open = self.0.sessions.start(&id, [(BIRTH.to_owned(), json!(birth))], budget).map_err(
+        let open = self.0.sessions.start(&id, [(BIRTH, json!(birth))].into(), budget).map_err(
             |error| {
                 if let Some(key) = key {
                     self.index().give_up_key(caller.as_str(), key);
@@ -156,7 +160,7 @@ impl Tasks {
         }
         // Nothing is read back: what the first entries say is known here.
         let now = chrono::Utc::now().timestamp_millis();
-        let view = TaskView::born(id.as_str(), birth, now, entries);
+        let view = Box::new(TaskView::born(id.as_str(), birth, now, entries));
         let mut watch = self.new_watch(Arc::clone(&open), view.clone());
         // Until the task was heard of, nobody is told of changes.
         watch.watch_for(Purpose::Snapshot);
@@ -278,7 +282,7 @@ impl Tasks {
     async fn heard_before(
         &self,
         open: Arc<Open>,
-        view: TaskView,
+        view: Box<TaskView>,
         message: &str,
     ) -> Result<Watch, A2AError> {
         let was_answered = is_settled(view.state())
@@ -333,7 +337,7 @@ impl Tasks {
     pub(super) fn run(
         &self,
         open: &Arc<Open>,
-        view: TaskView,
+        view: Box<TaskView>,
         turn: impl Future<Output = Result<Reply, SessionError>> + Send + 'static,
     ) -> Turn {
         let tasks = self.clone();
@@ -367,7 +371,7 @@ impl Tasks {
         self.refresh(watch.id(), watch.view());
     }
 
-    fn new_watch(&self, open: Arc<Open>, view: TaskView) -> Watch {
+    fn new_watch(&self, open: Arc<Open>, view: Box<TaskView>) -> Watch {
         Watch::new(open, Arc::clone(&self.0.store), view)
     }
 
@@ -393,7 +397,7 @@ impl Tasks {
     ) -> Result<Watch, A2AError> {
         let id = open.session.id().as_str();
         let entries = self.entries(id).await?;
-        let mut view = TaskView::new(id);
+        let mut view = Box::new(TaskView::new(id));
         let mut rest = Vec::new();
         for entry in entries.iter().take_while(|entry| entry.seq <= place.seq) {
             rest = view.fold(entry);
@@ -403,7 +407,11 @@ impl Tasks {
     }
 
     /// A task of this caller, open.
-    async fn open(&self, caller: &Caller, id: &str) -> Result<(Arc<Open>, TaskView), A2AError> {
+    async fn open(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(Arc<Open>, Box<TaskView>), A2AError> {
         // Looked at first, so that nobody opens what they may not see.
         self.view(caller, id).await?;
         let open = self
@@ -417,12 +425,12 @@ impl Tasks {
     }
 
     /// A task of this caller as it is now.
-    pub(crate) async fn view(&self, caller: &Caller, id: &str) -> Result<TaskView, A2AError> {
+    pub(crate) async fn view(&self, caller: &Caller, id: &str) -> Result<Box<TaskView>, A2AError> {
         let is_others = self.index().get(id).is_some_and(|l| l.owner() != caller.as_str());
         if is_others {
             return Err(fault::not_found(id));
         }
-        let view = TaskView::of(id, &self.entries(id).await?);
+        let view = Box::new(TaskView::of(id, &self.entries(id).await?));
         match view.birth() {
             Some(birth) if birth.owner == caller.as_str() => Ok(view),
             _ => Err(fault::not_found(id)),
@@ -464,7 +472,7 @@ impl Tasks {
         if is_settled(watch.view().state()) {
             let session = open.session.clone();
             let given_up = async move { session.abandon(CANCELLED).await };
-            drop(self.run(&open, watch.view().clone(), given_up));
+            drop(self.run(&open, Box::new(watch.view().clone()), given_up));
         }
         let patience = tokio::time::sleep(CANCEL_PATIENCE);
         tokio::pin!(patience);
@@ -512,7 +520,7 @@ impl Tasks {
         &self,
         caller: &Caller,
         id: &str,
-    ) -> Result<(Arc<Open>, TaskView), A2AError> {
+    ) -> Result<(Arc<Open>, Box<TaskView>), A2AError> {
         self.open(caller, id).await
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn ephemeral(id: &str, text: String) -> Arc<Message> {
         role: Role::User,
         name: None,
         parts: vec![Part::text(text)],
-        metadata: std::collections::BTreeMap::new(),
+        metadata: duologue_core::Metadata::new(),
     })
 }
 

@@ -137,7 +137,7 @@ impl Repl {
             return Ok(session.clone());
         }
         let address = Value::from(connection.address.clone());
-        let metadata = [("remote".to_owned(), address)].into_iter().collect();
+        let metadata = [("remote", address)].into();
         let agent = connection.remote.agent(connection.name());
         let options = SessionOptions { metadata, ..self.house.session_options(&self.plan) };
         let session = Session::start(&agent, store, options)?;

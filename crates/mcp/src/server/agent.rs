@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use duologue_core::{
-    Agent, Answer, Attendance, Event, Inquiry, InquiryKind, Live, Outcome, Reply, Session,
-    SessionId, SessionOptions, Store, parameters_of,
+    Agent, Answer, Attendance, Event, Inquiry, InquiryKind, Live, Metadata, Outcome, Reply,
+    Session, SessionId, SessionOptions, Store, parameters_of,
 };
 use rmcp::{
     RoleServer,
@@ -82,7 +82,7 @@ async fn converse(
     let session = match session {
         Some(id) => open(agent, store, &SessionId::from(id)).await?,
         None => {
-            let metadata = BTreeMap::from([(MARK.to_owned(), json!(agent.name()))]);
+            let metadata = Metadata::from([(MARK, json!(agent.name()))]);
             let attendance = Attendance::Attended;
             let options = SessionOptions { metadata, attendance, ..SessionOptions::default() };
             Session::start(agent, store, options).map_err(|error| error.to_string())?

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use duologue_core::{
-    Claim, Entry, Event, Message, Outcome, RunId, SCHEMA_VERSION, SessionId, Store, StoreError,
+    Claim, Entry, Event, Message, Metadata, Outcome, RunId, SCHEMA_VERSION, SessionId, Store,
+    StoreError,
 };
 use duologue_store::{Durability, SqliteOptions, SqliteStore};
 use serde_json::json;
@@ -39,7 +40,7 @@ pub(crate) fn started(agent: &str) -> Event {
         schema: SCHEMA_VERSION,
         agent: agent.into(),
         forked_from: None,
-        metadata: [].into(),
+        metadata: Metadata::new(),
     }
 }
 

@@ -215,7 +215,7 @@ async fn what_may_be_used_gets_less_from_agent_to_agent() {
         let id = SessionId::from(task["id"].as_str().unwrap());
         let entries = read_all(&*links[place].up.as_ref().unwrap().1, &id).await.unwrap();
         let Event::SessionStarted { metadata, .. } = &entries[0].event else { panic!() };
-        assert_eq!(metadata["given_budget"]["steps"], left, "{}", links[place].id);
+        assert_eq!(metadata.get("given_budget").unwrap()["steps"], left, "{}", links[place].id);
     }
 }
 
