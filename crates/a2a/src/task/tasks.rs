@@ -246,7 +246,9 @@ impl Tasks {
             let turn = if pending.is_empty() || !is_settled(view.state()) {
                 let session = open.session.clone();
                 let message = message.clone();
-                let say = async move { session.reply_when_busy(message, WhenBusy::Join).await };
+                // An agent that waits without having asked is told in a turn of its own.
+                let when = if is_settled(view.state()) { WhenBusy::Queue } else { WhenBusy::Join };
+                let say = async move { session.reply_when_busy(message, when).await };
                 self.run(&open, view.clone(), say)
             } else {
                 match self.answer(&open.session, wire, &message, caller) {

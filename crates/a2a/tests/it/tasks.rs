@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use duologue_core::{Agent, Behavior, Outcome, RunState, Step};
 use serde_json::json;
 
 use crate::support::*;
@@ -109,6 +110,36 @@ async fn a_question_waits_for_its_answer_and_the_answer_finishes_the_task() {
     let mut late = said("one more thing");
     late["message"]["taskId"] = task["id"].clone();
     assert_eq!(client.refused("SendMessage", late).await, UNSUPPORTED);
+}
+
+/// Waits for more after whatever it is told, without asking, until it is told enough.
+struct Patient;
+
+impl Behavior for Patient {
+    type State = ();
+
+    fn name(&self) -> &'static str {
+        "patient"
+    }
+
+    fn decide(&self, run: &RunState, (): &()) -> Step {
+        match run.request().map(|request| request.text()) {
+            Some(text) if text == "enough" => Step::End(Outcome::Completed),
+            _ => Step::End(Outcome::InputRequired { inquiries: Vec::new() }),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_waits_without_a_question_is_told_more() {
+    let serving = serve(Agent::builder("patient", Patient).build()).await;
+    let client = Client::new(&serving);
+    let task = client.send("one").await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let task = client.send_to(&task, "two").await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let task = client.send_to(&task, "enough").await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
 }
 
 #[tokio::test]
