@@ -1,6 +1,12 @@
 //! Agents: a behaviour with everything it needs, written once and used anywhere.
 
-use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -9,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Behavior, Budget, Hooks, Memory, Model, Options, Policy, Profile, RunId, SessionId, Store,
-    StoreError, Toolbox, behavior::Pattern,
+    StoreError, Toolbox, Usage, behavior::Pattern,
 };
 
 /// An agent: who talks. What is said is a [`Session`](crate::Session).
@@ -66,9 +72,17 @@ pub struct FunctionContext {
     /// What the run may still use, by its own budget and those above it.
     pub left: Budget,
     pub(crate) store: Arc<dyn Store>,
+    /// What was used elsewhere for this call.
+    pub(crate) elsewhere: Arc<Mutex<Usage>>,
 }
 
 impl FunctionContext {
+    /// Count against the run's budget what was used elsewhere for it, such as by another agent. It
+    /// is written down with the function's answer.
+    pub fn spend(&self, usage: Usage) {
+        *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+    }
+
     /// Wait until all that led to this call survives a crash. A function that does something
     /// elsewhere must be called again for the same reason afterwards, under the same ids.
     pub async fn on_record(&self) -> Result<(), StoreError> {

@@ -177,6 +177,9 @@ pub enum Event {
         /// Or why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// What was used elsewhere for it.
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        usage: Usage,
     },
     /// Old messages left the prompt. The journal keeps them.
     MemoryTrimmed {

@@ -205,6 +205,11 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Usage {
+    /// Whether nothing was used.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// All tokens, read and written.
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)

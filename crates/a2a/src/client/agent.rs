@@ -27,7 +27,7 @@ use crate::{
     task::{
         KEY,
         convert::{message_from_wire, message_to_wire, parts_from_wire},
-        delegation::{give_budget, pass_on},
+        delegation::{give_budget, pass_on, usage_of},
         record::OUTCOME,
         state::{is_settled, outcome_of, state_of},
     },
@@ -116,12 +116,13 @@ pub(crate) fn agent_of(called: Called, name: Arc<str>, questions: Questions) -> 
             let called = sender.clone();
             async move { send(called, input, context).await }
         })
-        .function(FOLLOW, move |input| {
+        .function_in(FOLLOW, move |input, context| {
             let called = follower.clone();
             async move {
                 let id = input.as_str().unwrap_or_default();
                 let remote = called.remote(PATIENCE).await?;
                 let task = remote.follow(id).await.map_err(|error| error.message)?;
+                count(&task, &context);
                 serde_json::to_value(Came::Task(task)).map_err(|error| error.to_string())
             }
         })
@@ -154,14 +155,25 @@ async fn send(called: Called, input: Value, context: FunctionContext) -> Result<
         let remote = remote.clone();
         async move { remote.send_surely(&message, patience).await }
     });
-    let mut sending = Sending { remote, begins, cancel: context.cancel, sent: Some(sending) };
+    let cancel = context.cancel.clone();
+    let mut sending = Sending { remote, begins, cancel, sent: Some(sending) };
     let sent = match sending.sent.as_mut() {
         Some(sent) => sent.await.map_err(|error| error.to_string())?,
         None => return Err("nothing was sent".to_owned()),
     };
     sending.sent = None;
     let sent = sent.map_err(|error| error.message)?;
+    if let SendMessageResponse::Task(task) = &sent {
+        count(task, &context);
+    }
     serde_json::to_value(Came::from(sent)).map_err(|error| error.to_string())
+}
+
+/// What another agent used for a task counts here too, once the task is over.
+fn count(task: &Task, context: &FunctionContext) {
+    if task.status.state.is_terminal() {
+        context.spend(usage_of(task));
+    }
 }
 
 /// A message on its way. A task that it began is called off if the turn was cancelled meanwhile.

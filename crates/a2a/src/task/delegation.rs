@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use a2a::{A2AError, error_code};
-use duologue_core::{Budget, Message};
+use a2a::{A2AError, Task, error_code};
+use duologue_core::{Budget, Message, Usage};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Value, json};
 
@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 const PATH: &str = "duologue/path";
 /// Where it says what may be used for it.
 const BUDGET: &str = "duologue/budget";
-/// The extension that both belong to.
+/// Where a task that came from another agent says what was used for it.
+const USAGE: &str = "duologue/usage";
+/// The extension that they belong to.
 pub(crate) const DELEGATION: &str = "urn:duologue:delegation";
 /// Where a journal's message says it.
 const KEPT: &str = "a2a_path";
@@ -94,6 +96,47 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::E
         return Ok(Some(number as u64));
     }
     Err(D::Error::custom("a number that is not negative is wanted"))
+}
+
+/// What was used for a task, as agents tell each other.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Used {
+    #[serde(deserialize_with = "whole")]
+    input_tokens: Option<u64>,
+    #[serde(deserialize_with = "whole")]
+    output_tokens: Option<u64>,
+    #[serde(deserialize_with = "whole")]
+    cost_microusd: Option<u64>,
+}
+
+/// Whether a request was passed on by another agent, which counts what is used for it.
+pub(super) fn was_passed_on(message: &Message) -> bool {
+    message.metadata.get(KEPT).and_then(Value::as_array).is_some_and(|way| way.len() > 1)
+}
+
+/// What was used for a task, for its metadata.
+pub(super) fn told_usage(usage: Usage) -> (String, Value) {
+    let used = Used {
+        input_tokens: Some(usage.input_tokens),
+        output_tokens: Some(usage.output_tokens),
+        cost_microusd: Some(usage.cost_microusd),
+    };
+    (USAGE.to_owned(), json!(used))
+}
+
+/// What another agent says that it used for a task.
+pub(crate) fn usage_of(task: &Task) -> Usage {
+    let used = task.metadata.as_ref().and_then(|all| all.get(USAGE)).cloned();
+    // What cannot be read is not counted; it is the other agent's word in any case.
+    let Used { input_tokens, output_tokens, cost_microusd } =
+        used.and_then(|used| serde_json::from_value(used).ok()).unwrap_or_default();
+    Usage {
+        input_tokens: input_tokens.unwrap_or_default(),
+        output_tokens: output_tokens.unwrap_or_default(),
+        cost_microusd: cost_microusd.unwrap_or_default(),
+        ..Usage::default()
+    }
 }
 
 /// Send along what may be used for a request.

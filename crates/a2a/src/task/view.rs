@@ -13,13 +13,14 @@ use a2a::{
     TaskStatusUpdateEvent,
 };
 use duologue_core::{
-    Answer, CallId, Entry, Event, HookChange, Inquiry, Message, Outcome, Part, RunId,
+    Answer, CallId, Entry, Event, HookChange, Inquiry, Message, Outcome, Part, RunId, Usage,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     convert::{is_public, message_to_wire, parts_to_wire, time_to_wire},
+    delegation::{told_usage, was_passed_on},
     record::{
         ARTIFACT, BIRTH, Birth, DELEGATED_TO, DELIVERED, DIRECT, INQUIRIES, OUTCOME, PIECE, Piece,
         Place, SAID, Said, TARGET, Update,
@@ -59,6 +60,9 @@ pub(crate) struct TaskView {
     /// Tasks of other agents that it was passed on to.
     delegated: Vec<Value>,
     was_asked: bool,
+    /// Whether another agent counts what is used for it, and what that is.
+    is_counted: bool,
+    usage: Usage,
     /// The last thing that the client said, by its id.
     heard: Option<String>,
     purpose: Purpose,
@@ -109,6 +113,8 @@ impl TaskView {
             delivered: BTreeMap::new(),
             delegated: Vec::new(),
             was_asked: false,
+            is_counted: false,
+            usage: Usage::default(),
             heard: None,
             purpose: Purpose::Both,
         }
@@ -214,7 +220,7 @@ impl TaskView {
             artifacts: (with_artifacts && !self.artifacts.is_empty())
                 .then(|| self.artifacts.clone()),
             history: (!recent.is_empty()).then(|| recent.to_vec()),
-            metadata: metadata_of(&self.delegated),
+            metadata: self.metadata(),
         }
     }
 
@@ -227,14 +233,24 @@ impl TaskView {
         };
         let hidden = self.history.len().saturating_sub(history.unwrap_or(usize::MAX));
         self.history.drain(..hidden);
+        let metadata = self.metadata();
         Task {
             context_id: self.context().to_owned(),
             id: self.id,
             status,
             artifacts: (!self.artifacts.is_empty()).then_some(self.artifacts),
             history: (!self.history.is_empty()).then_some(self.history),
-            metadata: metadata_of(&self.delegated),
+            metadata,
         }
+    }
+
+    fn metadata(&self) -> Option<HashMap<String, Value>> {
+        let delegated =
+            (!self.delegated.is_empty()).then(|| (DELEGATED_TO.to_owned(), json!(self.delegated)));
+        let is_told = self.is_counted && self.state.is_terminal() && !self.usage.is_nothing();
+        let used = is_told.then(|| told_usage(self.usage));
+        let metadata: HashMap<String, Value> = delegated.into_iter().chain(used).collect();
+        (!metadata.is_empty()).then_some(metadata)
     }
 
     /// The task as an update, at the place that the journal has come to.
@@ -277,6 +293,11 @@ impl TaskView {
             let calls = message.tool_calls().filter(|call| call.name == ASK_CREDENTIALS);
             self.credentials.extend(calls.map(|call| call.id.clone()));
         }
+        if let Event::AgentMessage { usage, .. } | Event::FunctionAnswered { usage, .. } =
+            &entry.event
+        {
+            self.usage += *usage;
+        }
         if entry.run != RunId::ROOT {
             return Vec::new();
         }
@@ -296,6 +317,7 @@ impl TaskView {
             }
             Event::UserRequest { message, .. } => {
                 self.was_asked = true;
+                self.is_counted |= was_passed_on(message);
                 self.heard = Some(message.id.as_str().to_owned());
                 self.remember_question();
                 self.remember(message);
@@ -551,10 +573,6 @@ impl Updates {
         let part = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         self.list.push(Update { place: Some(Place { seq: self.seq, part }), response });
     }
-}
-
-fn metadata_of(delegated: &[Value]) -> Option<HashMap<String, Value>> {
-    (!delegated.is_empty()).then(|| HashMap::from([(DELEGATED_TO.to_owned(), json!(delegated))]))
 }
 
 /// An answer that came another way, as somebody would have said it.

@@ -152,7 +152,7 @@ impl State {
                 }
                 self.child_replied(behavior, key, outcome, message.as_ref());
             }
-            Event::FunctionAnswered { function, output, error } => {
+            Event::FunctionAnswered { function, output, error, .. } => {
                 self.function_answered(behavior, function, output.as_ref(), error.as_deref());
             }
             Event::AgentMessage { .. } => self.spoke(),

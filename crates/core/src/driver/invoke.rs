@@ -1,6 +1,9 @@
 //! Calling functions that a user supplied.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use serde_json::Value;
 
@@ -16,10 +19,12 @@ impl Driver {
         function: String,
         input: Value,
     ) -> Result<Progress, StoreError> {
+        let context = self.function_context();
+        let elsewhere = Arc::clone(&context.elsewhere);
         let answer = match self.agent.parts().functions.get(&function) {
             None => Err(format!("there is no function {function}")),
             Some(code) => tokio::select! {
-                answer = code(input, self.function_context()) => answer,
+                answer = code(input, context) => answer,
                 () = self.cancel.cancelled() => return Ok(Progress::GoOn),
             },
         };
@@ -27,7 +32,8 @@ impl Driver {
             Ok(output) => (Some(output), None),
             Err(error) => (None, Some(error)),
         };
-        self.append(Event::FunctionAnswered { function, output, error })?;
+        let usage = *elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        self.append(Event::FunctionAnswered { function, output, error, usage })?;
         Ok(Progress::GoOn)
     }
 
@@ -38,6 +44,7 @@ impl Driver {
             cancel: self.cancel.clone(),
             left: self.shared.ledger().left(self.run, now_ms()),
             store: Arc::clone(&self.shared.store),
+            elsewhere: Arc::default(),
         }
     }
 

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::{
     Agent, Answer, Authors, Budget, CUT_NOTE, CallId, ChildrenMemory, Delivery, Entry, Event,
-    Grant, Inquiry, InquiryKind, Message, MessageId, RunId, RunState, Step, behavior::Machine,
-    session::GIVEN_BUDGET,
+    Grant, Inquiry, InquiryKind, Message, MessageId, RunId, RunState, Step, Usage,
+    behavior::Machine, session::GIVEN_BUDGET,
 };
 
 /// What a journal adds up to: every run with its state and its behaviour at work.
@@ -193,14 +193,9 @@ impl Ledger {
             }
             Event::AgentMessage { message, usage, .. } => {
                 self.call_ids.extend(message.tool_calls().map(|call| call.id.clone()));
-                let mut at = Some(entry.run);
-                while let Some(run) = at.and_then(|id| self.run_mut(id)) {
-                    let spent = run.state.spent_mut();
-                    spent.steps += 1;
-                    spent.usage += *usage;
-                    at = run.parent;
-                }
+                self.spend(entry.run, 1, *usage);
             }
+            Event::FunctionAnswered { usage, .. } => self.spend(entry.run, 0, *usage),
             Event::ExternalActionResult { id, answer: Answer::ApproveAlways, .. } => {
                 let tool = self.pending().find(|inquiry| inquiry.id == *id).and_then(|inquiry| {
                     match &inquiry.kind {
@@ -229,6 +224,17 @@ impl Ledger {
             run.machine.fold(entry);
         }
         self.share(entry);
+    }
+
+    /// Count what a run used, for it and those above it.
+    fn spend(&mut self, run: RunId, steps: u64, usage: Usage) {
+        let mut at = Some(run);
+        while let Some(run) = at.and_then(|id| self.run_mut(id)) {
+            let spent = run.state.spent_mut();
+            spent.steps += steps;
+            spent.usage += usage;
+            at = run.parent;
+        }
     }
 
     /// Children that share their memory read what the others say and what their tools gave.

@@ -2,6 +2,9 @@
 //!
 //! An answer that does not fit is given back once with what is wrong; then the safe default is taken.
 //! Nothing is read out of prose.
+//!
+//! What a decision rests on comes first in every shape: a small model that has to say it decides much
+//! better than one that begins with its verdict.
 
 use duologue_core::{OutputSchema, ToolSpec, parameters_of};
 use schemars::JsonSchema;
@@ -79,6 +82,9 @@ impl Point {
 /// Is the request clear enough?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Clarity {
+    /// What the request points to without naming it, or leaves out; empty if nothing.
+    #[serde(default)]
+    pub(super) missing: String,
     /// Whether the request can be worked on as it is. Only what cannot be guessed sensibly makes it
     /// unclear.
     pub(super) is_clear: bool,
@@ -90,6 +96,9 @@ pub(super) struct Clarity {
 /// Does it take several steps?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Decomposition {
+    /// The different results that are asked for, a few words each.
+    #[serde(default)]
+    pub(super) results: Vec<String>,
     /// Whether the request has parts that are best done separately.
     pub(super) needs_steps: bool,
     /// The steps, at most 5; none if it is one piece of work.
@@ -115,15 +124,15 @@ pub(super) struct PlannedStep {
 /// Who does it?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Route {
+    /// Why, in one sentence; for `reject`, in words for the user.
+    #[serde(default)]
+    pub(super) reason: String,
     /// `local` for this agent, `remote` for another one, `reject` for what must not or cannot be
     /// done.
     pub(super) route: RouteKind,
     /// The other agent's id; empty unless the route is `remote`.
     #[serde(default)]
     pub(super) agent: String,
-    /// Why; for `reject`, in words for the user.
-    #[serde(default)]
-    pub(super) reason: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -155,6 +164,9 @@ pub(super) struct Risk {
 /// Is the answer known here?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Returned {
+    /// The words of the conversation that answer the question, copied; empty if there are none.
+    #[serde(default)]
+    pub(super) words: String,
     /// `handle_directly` only if the conversation already holds the answer; otherwise
     /// `need_human_input`.
     pub(super) decision: ReturnedKind,
@@ -173,6 +185,9 @@ pub(super) enum ReturnedKind {
 /// What now?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Recovery {
+    /// Why it went wrong, in one sentence.
+    #[serde(default)]
+    pub(super) cause: String,
     /// `retry` for what may work the second time, `another_agent` if one can do the same, `local`
     /// if this agent can, `replan` if the plan itself is wrong, `give_up` if nothing helps.
     pub(super) action: RecoveryKind,
@@ -260,7 +275,7 @@ mod tests {
     fn shapes_name_the_agents_and_ask_for_every_field() {
         let shape = Point::Route.shape(&["weather"], &[]);
         assert_eq!(shape.schema["properties"]["agent"]["enum"], json!(["", "weather"]));
-        assert_eq!(shape.schema["required"], json!(["route", "agent", "reason"]));
+        assert_eq!(shape.schema["required"], json!(["reason", "route", "agent"]));
         let plan = Point::Decomposition.shape(&["weather"], &[]);
         let step = &plan.schema["properties"]["steps"]["items"];
         assert_eq!(step["properties"]["agent"]["enum"], json!(["", "weather"]));

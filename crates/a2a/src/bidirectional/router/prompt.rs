@@ -56,9 +56,11 @@ fn agents(text: &mut String, peers: &[Peer]) {
 }
 
 pub(super) fn clarity() -> String {
-    "Look at the request above, with all that was said before. Is it clear enough to be worked on, \
-     or is something missing that cannot be guessed sensibly? Short requests are usually clear. \
-     Answer in JSON."
+    "Look at the request above, with all that was said before. Could a stranger begin to work on \
+     it at once? It is unclear if it points to something that was never named (it, him, those, the \
+     other one, the problem), or does not say what is to be done. It is clear if it says all of it, \
+     however short: a question about the world, something to write, to translate or to calculate. \
+     Say first what is missing. Answer in JSON."
         .to_owned()
 }
 
@@ -72,10 +74,12 @@ pub(super) fn decomposition(
     agents(&mut text, peers);
     let _ = write!(
         text,
-        "\nDoes the request above have parts that are best done separately, for instance by \
-         different agents or at the same time? If so, give 2 to {MOST_STEPS} steps; steps that do \
-         not need each other's results run side by side. Each step names the agent that does it, \
-         or no agent if this one does. If it is one piece of work, needs_steps is false."
+        "\nFirst list the different results that the request above asks for. One question, one \
+         text or one thing to do is a single result, however hard it is: then needs_steps is false \
+         and there are no steps. If it asks for several results (this and that, one after the other), \
+         needs_steps is true: give 2 to {MOST_STEPS} steps, at least one for each result. Steps that \
+         do not need each other's results run side by side. Each step names the agent that does it, \
+         or no agent if this one does."
     );
     if let Some((work, step, outcome)) = so_far {
         let _ = write!(text, "\n\nAn earlier plan failed at step {}: {outcome}.", step.id);
@@ -96,10 +100,13 @@ pub(super) fn route(specs: &[&ToolSpec], peers: &[Peer]) -> String {
     tools(&mut text, specs);
     agents(&mut text, peers);
     text.push_str(
-        "\nWho does what the request above asks for? `local`: this agent, for everything that it \
-         or its tools can do, its own commands included (connecting, listing agents or servers). \
-         `remote`: another agent from the list, if its skills fit better. `reject`: nobody, if it is \
-         harmful, illegal or impossible. Answer in JSON.",
+        "\nWho does what the request above asks for? Take the first that fits:\n\
+         1. `reject` if it would help to hurt somebody, to break into something or to break the law.\n\
+         2. `remote` with the agent's id, if what is asked for is what one of the other agents is \
+         there for, by its description or skills.\n\
+         3. `local` for all else: general knowledge, writing, and what the tools of this agent do, \
+         such as its own card, agents, servers and connections.\n\
+         Give the reason first: which agent or tool is there for this. Answer in JSON.",
     );
     text
 }
@@ -128,9 +135,10 @@ pub(super) fn risk(action: &str) -> String {
 pub(super) fn returned(step: &WorkStep, question: &str) -> String {
     let agent = step.agent.as_deref().unwrap_or("another agent");
     format!(
-        "The agent {agent} works on this: {}\nIt asks: {question}\nDoes the conversation above \
-         already hold the answer? Only then `handle_directly`, with the answer. If the user would \
-         have to decide or know it, `need_human_input`. Answer in JSON.",
+        "The agent {agent} works on this: {}\nIt asks: {question}\nThe answer may be in what the user \
+         said above, in the request itself or before it. First copy the words that answer the \
+         question. If there are such words, `handle_directly`, with the answer. If the user did not \
+         say it, `need_human_input`: it is not for you to guess. Answer in JSON.",
         shortened(&step.task)
     )
 }
@@ -146,12 +154,18 @@ pub(super) fn recovery(
     let who = step.agent.as_deref().unwrap_or("this agent itself");
     let _ = write!(
         text,
-        "\nThis was given to {who}: {}\nIt ended badly after {} tries: {outcome}\nWhat should be \
-         done? `retry` what may work the second time, `another_agent` if one can do the same, \
-         `local` if this agent can do it, {}`give_up` if nothing helps. Answer in JSON.",
+        "\nThis was given to {who}: {}\nIt ended badly after {} tries: {outcome}\nWhat now? Say first \
+         why it went wrong, then take the first that fits:\n\
+         - `retry` only if the cause passes by itself: a lost connection, a time limit, too much to \
+         do at the moment.\n\
+         - `give_up` if nobody could do it.\n\
+         - `another_agent` with its id, if {who} cannot do such things and another agent of the list \
+         is there for them.\n\
+         - `local` if {who} cannot do such things and no other agent is there for them, but anybody \
+         who can read, write and think could.\n{}Answer in JSON.",
         shortened(&step.task),
         step.tries,
-        if is_plan { "`replan` if the plan is wrong, " } else { "" },
+        if is_plan { "- `replan` if the plan itself is wrong.\n" } else { "" },
     );
     text
 }

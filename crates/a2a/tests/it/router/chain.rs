@@ -220,6 +220,32 @@ async fn what_may_be_used_gets_less_from_agent_to_agent() {
 }
 
 #[tokio::test]
+async fn what_was_used_down_the_chain_counts_all_the_way_up() {
+    let llm = Decider::new().at("route", local()).answer("Sunny.");
+    let links = chain(llm.at("tool", tool("llm", json!({"prompt": "x"}))), false).await;
+    let task = links[0].client().send("The weather?").await;
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    // Whoever is no agent of ours is not told.
+    assert!(task["metadata"].get("duologue/usage").is_none(), "{task}");
+    let mut below = 0;
+    for link in links.iter().rev() {
+        let id = SessionId::from(link.task().await["id"].as_str().unwrap());
+        let entries = read_all(&*link.up.as_ref().unwrap().1, &id).await.unwrap();
+        let (mut own, mut elsewhere) = (0, 0);
+        for entry in &entries {
+            match &entry.event {
+                Event::AgentMessage { usage, .. } => own += usage.tokens(),
+                Event::FunctionAnswered { usage, .. } => elsewhere += usage.tokens(),
+                _ => {}
+            }
+        }
+        assert_eq!(elsewhere, below, "{}", link.id);
+        assert!(own >= 10, "{}", link.id);
+        below = own + elsewhere;
+    }
+}
+
+#[tokio::test]
 async fn a_used_up_budget_is_asked_about_up_the_chain_and_granted_down() {
     let budget = Budget { steps: Some(3), ..Budget::default() };
     let human = json!({"decision": "need_human_input", "answer": ""});

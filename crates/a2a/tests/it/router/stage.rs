@@ -9,7 +9,7 @@ use std::{
 use duologue_a2a::{BidirectionalAgent, BidirectionalBuilder, Directory, RouterSettings};
 use duologue_core::{
     Agent, Delta, DeltaStream, Event, MemoryStore, Model, Reply, Request, Session, SessionOptions,
-    StopReason, Store, read_all, replay,
+    StopReason, Store, Usage, read_all, replay,
 };
 pub use serde_json::{Value, json};
 
@@ -70,7 +70,9 @@ impl Model for Decider {
         self.asked.lock().unwrap().push((point.clone(), text.join("\n")));
         let answer = self.answers.lock().unwrap().get_mut(&point).and_then(VecDeque::pop_front);
         let answer = answer.unwrap_or_else(|| format!("nothing was scripted for {point}"));
-        let deltas = [Ok(Delta::Text(answer)), Ok(Delta::Stop(StopReason::Completed))];
+        let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
+        let deltas = [Delta::Text(answer), Delta::Usage(usage), Delta::Stop(StopReason::Completed)];
+        let deltas = deltas.map(Ok);
         Box::pin(futures::stream::iter(deltas))
     }
 }
