@@ -82,9 +82,10 @@ impl Point {
 /// Is the request clear enough?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Clarity {
-    /// What the request points to without naming it, or leaves out; empty if nothing.
+    /// The words of the request that point to something that was never named. Most requests have
+    /// none.
     #[serde(default)]
-    pub(super) missing: String,
+    pub(super) unnamed: Vec<String>,
     /// Whether the request can be worked on as it is. Only what cannot be guessed sensibly makes it
     /// unclear.
     pub(super) is_clear: bool,

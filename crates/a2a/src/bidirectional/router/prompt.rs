@@ -56,11 +56,11 @@ fn agents(text: &mut String, peers: &[Peer]) {
 }
 
 pub(super) fn clarity() -> String {
-    "Look at the request above, with all that was said before. Could a stranger begin to work on \
-     it at once? It is unclear if it points to something that was never named (it, him, those, the \
-     other one, the problem), or does not say what is to be done. It is clear if it says all of it, \
-     however short: a question about the world, something to write, to translate or to calculate. \
-     Say first what is missing. Answer in JSON."
+    "Look at the request above, with all that was said before. First list the words of it that \
+     point to something that was never named, such as \"it\", \"him\", \"those\" or \"the problem\". \
+     Most requests have no such words: a question about the world, something to write, to translate \
+     or to calculate is clear, however short. It is unclear only if there are such words and what \
+     they stand for cannot be found above. Answer in JSON."
         .to_owned()
 }
 
