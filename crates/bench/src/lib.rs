@@ -17,6 +17,16 @@
 //!   simulations. Any Duologue agent takes part by way of a [`SessionSeat`], one that cannot be given
 //!   tools by a [`WordsSeat`]; [`gym`] is for training loops.
 //! - [`python`] does what the reference's results show of Python: JSON, `repr`, arithmetic.
+//!
+//! What a score means: of four trials three were right, so two trials in a row, drawn by chance, are
+//! both right half of the time.
+//!
+//! ```
+//! use duologue_bench::metrics::pass_hat_k;
+//!
+//! assert_eq!(pass_hat_k(4, 3, 1), Some(0.75));
+//! assert_eq!(pass_hat_k(4, 3, 2), Some(0.5));
+//! ```
 
 pub mod agents;
 pub mod baselines;

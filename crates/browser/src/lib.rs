@@ -10,6 +10,16 @@
 //!   tainted: whatever would send something to a place that nobody allowed waits for a person's
 //!   yes ([`duologue_core::Policy`]). What a page or its script tries by itself ends at a guard
 //!   that every request passes.
+//!
+//! ```
+//! use duologue_browser::{Browser, BrowserConfig};
+//! use duologue_core::Toolbox;
+//!
+//! // No browser is started before the first call.
+//! let browser = Browser::new(BrowserConfig::default());
+//! let toolbox = browser.tools().into_iter().fold(Toolbox::new(), Toolbox::with_shared);
+//! assert!(toolbox.get("navigate").is_some());
+//! ```
 
 mod act;
 mod browser;

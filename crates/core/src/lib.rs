@@ -15,6 +15,50 @@
 //!   they say is an [`Answer`].
 //!
 //! This crate knows no provider, no HTTP, no terminal and no database.
+//!
+//! An agent needs a behaviour and nothing else. This one asks nobody; `duologue-behaviors` has those
+//! that ask models and call tools.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use duologue_core::{
+//!     Agent, Behavior, Latest, MemoryStore, Message, Outcome, Part, Role, RunState, Session,
+//!     SessionOptions, Step, read_all, replay,
+//! };
+//!
+//! struct Echo;
+//!
+//! impl Behavior for Echo {
+//!     type State = ();
+//!
+//!     fn name(&self) -> &'static str {
+//!         "echo"
+//!     }
+//!
+//!     fn decide(&self, run: &RunState, (): &()) -> Step {
+//!         match (run.latest(), run.request()) {
+//!             (Latest::Input, Some(request)) => {
+//!                 Step::Say(Message::new(Role::Assistant, vec![Part::text(request.text())]))
+//!             }
+//!             _ => Step::End(Outcome::Completed),
+//!         }
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let agent = Agent::builder("parrot", Echo).build();
+//! let store = Arc::new(MemoryStore::new());
+//! let session = Session::start(&agent, store.clone(), SessionOptions::default())?;
+//! assert_eq!(session.reply("Hello").await?.text(), "Hello");
+//!
+//! // The journal is all there is: it gives the same decisions again, without a model.
+//! let entries = read_all(&*store, session.id()).await?;
+//! replay(&agent, &entries)?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod agent;
 mod behavior;

@@ -5,7 +5,13 @@
 //! `terminal` is what a person sees.
 //!
 //! It is a library for one reason: [`bench()`] is the command line of `duo bench` for a program that
-//! brings agents, users or domains of its own.
+//! brings agents, users or domains of its own:
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     duo::bench(duologue_bench::Registry::default())
+//! }
+//! ```
 
 mod approval;
 mod cli;

@@ -4,6 +4,19 @@
 //!   [`where_is`] and [`remove`] look after the cache.
 //! - [`LocalModel`]: a model as everyone else sees it. It is loaded at the first request.
 //!
+//! ```no_run
+//! use duologue_local::{Catalogue, LocalModel, LocalOptions, PullOptions, cache_folder, pull};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let catalogue = Catalogue::default();
+//! let file = catalogue.fitting(&cache_folder()).ok_or("there is too little room for any")?;
+//! let path = pull(file, &PullOptions::default(), &|_| {}).await?;
+//! // For an agent: `Agent::builder(…).model(Arc::new(model))`.
+//! let model = LocalModel::from_file("mine", &path, LocalOptions::default());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Inside, from the file up:
 //!
 //! | module | is |
