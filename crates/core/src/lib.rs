@@ -74,6 +74,7 @@ mod message;
 mod metadata;
 mod model;
 mod outcome;
+mod output;
 mod permission;
 mod replay;
 mod session;
@@ -93,10 +94,11 @@ pub use memory::{CUT_NOTE, Memory, OnFull, Window, WindowLimit};
 pub use message::{FileSource, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 pub use metadata::Metadata;
 pub use model::{
-    Accumulator, Completion, Delta, DeltaStream, ErrorClass, Model, ModelError, Options,
-    OutputSchema, Price, ReasoningEffort, Request, StopReason, ToolChoice, Usage,
+    Accumulator, Completion, Delta, DeltaStream, ErrorClass, Model, ModelError, Options, Price,
+    ReasoningEffort, Request, StopReason, ToolChoice, Usage,
 };
 pub use outcome::{Answer, FailureCause, Inquiry, InquiryKind, Limit, Outcome};
+pub use output::OutputSchema;
 pub use permission::{Grant, Mode, Policy, Rule, RuleError, Situation, Verdict};
 pub use replay::{Divergence, replay};
 pub use session::{

@@ -10,9 +10,8 @@ use std::{
 
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::{CallId, Message, MessageId, Part, Role, ToolCall, ToolSpec};
+use crate::{CallId, Message, MessageId, OutputSchema, Part, Role, ToolCall, ToolSpec};
 
 /// A language model.
 ///
@@ -110,15 +109,6 @@ pub enum ToolChoice {
     None,
     /// This one.
     One(String),
-}
-
-/// A shape that an answer must have.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OutputSchema {
-    /// A name for it; some providers want one.
-    pub name: String,
-    /// The JSON Schema.
-    pub schema: Arc<Value>,
 }
 
 /// A piece of an answer.

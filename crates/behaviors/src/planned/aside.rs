@@ -2,7 +2,6 @@
 
 use duologue_core::{OutputSchema, parameters_of};
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{classify::Classification, meta::MetaLook, plan::PlanAnswer, validation::Validation};
@@ -52,10 +51,9 @@ impl Shapes {
         if !tools.is_empty() {
             name_tools(&mut plan, tools);
         }
-        close(&mut plan);
         Self {
             classification: shape::<Classification>(Aside::Classification),
-            plan: OutputSchema { name: Aside::Plan.name().to_owned(), schema: plan.into() },
+            plan: OutputSchema::strict(Aside::Plan.name(), plan),
             validation: shape::<Validation>(Aside::Validation),
             meta: shape::<MetaLook>(Aside::Meta),
         }
@@ -72,9 +70,7 @@ impl Shapes {
 }
 
 fn shape<A: JsonSchema>(aside: Aside) -> OutputSchema {
-    let mut schema = parameters_of::<A>();
-    close(&mut schema);
-    OutputSchema { name: aside.name().to_owned(), schema: schema.into() }
+    OutputSchema::strict(aside.name(), parameters_of::<A>())
 }
 
 /// Let a plan's steps name these tools, or none.
@@ -95,40 +91,6 @@ fn name_tools(schema: &mut Value, tools: &[String]) {
     }
 }
 
-/// Ask for every field and no other, which is what providers need to hold a model to a shape. The
-/// answer is read more kindly than it is asked for.
-fn close(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            if let Some(Value::Object(properties)) = fields.get("properties") {
-                let names: Vec<Value> = properties.keys().cloned().map(Value::String).collect();
-                fields.insert("required".into(), names.into());
-                fields.insert("additionalProperties".into(), false.into());
-                fields.remove("default");
-            }
-            for (_, field) in fields.iter_mut() {
-                if let Some(inner) = field.as_object_mut() {
-                    inner.remove("default");
-                }
-                close(field);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(close),
-        _ => {}
-    }
-}
-
-/// Read an answer. A fence around the JSON is what some models add, and is let pass.
-pub(crate) fn read<A: DeserializeOwned>(text: &str) -> Result<A, String> {
-    let text = text.trim();
-    let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
-    let text = text.strip_suffix("```").unwrap_or(text).trim();
-    if text.is_empty() {
-        return Err("the answer is empty".to_owned());
-    }
-    serde_json::from_str(text).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -143,13 +105,5 @@ mod tests {
         let step = &schema["properties"]["steps"]["items"];
         assert_eq!(step["required"], json!(["title", "tool"]));
         assert_eq!(step["properties"]["tool"].get("default"), None);
-    }
-
-    #[test]
-    fn fenced_answers_are_read_and_prose_is_not() {
-        let fenced = "```json\n{\"reasoning\": \"r\", \"steps\": [{\"title\": \"a\"}]}\n```";
-        assert_eq!(read::<PlanAnswer>(fenced).unwrap().steps.len(), 1);
-        let error = read::<Validation>("It is complete.").unwrap_err();
-        assert!(error.contains("expected value"), "{error}");
     }
 }

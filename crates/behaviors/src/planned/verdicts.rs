@@ -1,9 +1,9 @@
 //! What follows from the answers to asides.
 
-use duologue_core::{Limit, Outcome};
+use duologue_core::{Limit, Outcome, OutputSchema};
 
 use super::{
-    aside::{self, Aside, MOST_TRIES},
+    aside::{Aside, MOST_TRIES},
     classify::{self, ChosenBy, Classification},
     config::{PlannedConfig, Strategy},
     hybrid,
@@ -22,16 +22,16 @@ impl PlannedState {
     pub(crate) fn aside_answered(&mut self, config: &PlannedConfig, aside: Aside, text: &str) {
         let read = match aside {
             Aside::Classification => {
-                aside::read::<Classification>(text).map(|said| self.classified(&said))
+                OutputSchema::read::<Classification>(text).map(|said| self.classified(&said))
             }
-            Aside::Plan => aside::read::<PlanAnswer>(text)
+            Aside::Plan => OutputSchema::read::<PlanAnswer>(text)
                 .and_then(|plan| plan.check().map(|()| plan))
                 .and_then(|plan| self.another(plan))
                 .map(|plan| self.planned(plan)),
-            Aside::Validation => aside::read::<Validation>(text)
+            Aside::Validation => OutputSchema::read::<Validation>(text)
                 .and_then(|validation| validation.check().map(|()| validation))
                 .map(|validation| self.validated(config, validation)),
-            Aside::Meta => aside::read::<MetaLook>(text)
+            Aside::Meta => OutputSchema::read::<MetaLook>(text)
                 .and_then(|look| look.check().map(|()| look))
                 .map(|look| self.looked_at(config, look)),
         };

@@ -8,7 +8,7 @@
 
 use duologue_core::{OutputSchema, ToolSpec, parameters_of};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// How often an answer that does not fit is asked for in all.
@@ -73,7 +73,7 @@ impl Point {
         };
         if self != Self::Tool {
             name_agents(&mut schema, agents);
-            close(&mut schema);
+            return OutputSchema::strict(self.name(), schema);
         }
         OutputSchema { name: self.name().to_owned(), schema: schema.into() }
     }
@@ -239,35 +239,6 @@ fn name_agents(schema: &mut Value, agents: &[&str]) {
     }
 }
 
-/// Ask for every field and no other, which is what providers need to hold a model to a shape. The
-/// answer is read more kindly than it is asked for.
-fn close(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            fields.remove("default");
-            if let Some(Value::Object(properties)) = fields.get("properties") {
-                let names: Vec<Value> = properties.keys().cloned().map(Value::String).collect();
-                fields.insert("required".to_owned(), names.into());
-                fields.insert("additionalProperties".to_owned(), false.into());
-            }
-            fields.values_mut().for_each(close);
-        }
-        Value::Array(items) => items.iter_mut().for_each(close),
-        _ => {}
-    }
-}
-
-/// Read an answer. A fence around the JSON is what some models add, and is let pass.
-pub(super) fn read<A: DeserializeOwned>(text: &str) -> Result<A, String> {
-    let text = text.trim();
-    let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
-    let text = text.strip_suffix("```").unwrap_or(text).trim();
-    if text.is_empty() {
-        return Err("the answer is empty".to_owned());
-    }
-    serde_json::from_str(text).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,8 +263,8 @@ mod tests {
 
     #[test]
     fn prose_is_no_decision() {
-        assert!(read::<Route>("REMOTE: weather").is_err());
+        assert!(OutputSchema::read::<Route>("REMOTE: weather").is_err());
         let fenced = "```json\n{\"route\": \"local\"}\n```";
-        assert_eq!(read::<Route>(fenced).unwrap().route, RouteKind::Local);
+        assert_eq!(OutputSchema::read::<Route>(fenced).unwrap().route, RouteKind::Local);
     }
 }

@@ -1,6 +1,6 @@
 //! What a model's decisions lead to, and what happens where it decides nothing that fits.
 
-use duologue_core::{Outcome, Part};
+use duologue_core::{Outcome, OutputSchema, Part};
 use serde_json::{Value, json};
 
 use super::{
@@ -8,7 +8,7 @@ use super::{
     command::Command,
     decision::{
         Clarity, Decomposition, MOST_TRIES, Point, Recovery, RecoveryKind, Returned, ReturnedKind,
-        Risk, Route, RouteKind, ToolDecision, read,
+        Risk, Route, RouteKind, ToolDecision,
     },
     state::{Action, Phase, Routing, phase_of},
     work::{Answer, Stand, Work, WorkStep},
@@ -22,15 +22,22 @@ impl Routing {
     /// A model answered at a decision point.
     pub(super) fn decided(&mut self, point: Point, text: &str, settings: &Settings, tools: &Tools) {
         let taken = match point {
-            Point::Clarity => read(text).map(|answer| self.clarity(&answer, settings)),
-            Point::Decomposition => {
-                read(text).and_then(|answer| self.decomposition(answer, settings, tools))
+            Point::Clarity => {
+                OutputSchema::read(text).map(|answer| self.clarity(&answer, settings))
             }
-            Point::Route => read(text).map(|answer| self.route(answer, settings, tools)),
-            Point::Tool => read(text).and_then(|answer| self.tool(answer, settings, tools)),
-            Point::Risk => read(text).map(|answer| self.risk(&answer)),
-            Point::Returned => read(text).map(|answer| self.returned(&answer)),
-            Point::Recovery => read(text).map(|answer| self.recovery(&answer, settings)),
+            Point::Decomposition => OutputSchema::read(text)
+                .and_then(|answer| self.decomposition(answer, settings, tools)),
+            Point::Route => {
+                OutputSchema::read(text).map(|answer| self.route(answer, settings, tools))
+            }
+            Point::Tool => {
+                OutputSchema::read(text).and_then(|answer| self.tool(answer, settings, tools))
+            }
+            Point::Risk => OutputSchema::read(text).map(|answer| self.risk(&answer)),
+            Point::Returned => OutputSchema::read(text).map(|answer| self.returned(&answer)),
+            Point::Recovery => {
+                OutputSchema::read(text).map(|answer| self.recovery(&answer, settings))
+            }
         };
         match taken {
             Ok(()) => {
