@@ -2,7 +2,7 @@
 
 use super::json::{self, Numbers};
 use crate::{
-    Failure, Key, Reply, Value, World,
+    Args, Failure, Key, Reply, Value, World,
     python::{repr, sha256, str_of, type_name},
     raise,
     schema::{Default, Field, Model, Type, field},
@@ -144,6 +144,25 @@ pub(super) fn listing<'a>(table: &str, records: impl Iterator<Item = &'a (Key, V
         return format!("No records found in '{table}'.");
     }
     format!("Found {count} record(s) in '{table}':\n\n{}", lines.join("\n"))
+}
+
+/// A table's records of one account or one user.
+pub(super) fn history(
+    world: &World,
+    args: &Args,
+    table: &str,
+    owner: &str,
+    [tool, done, heading, nothing]: [&str; 4],
+) -> Answer {
+    if !args[owner].truthy() {
+        say!("Error: Missing required parameter: {owner}");
+    }
+    let mut found = search(world, table, owner, &args[owner]);
+    if is_nothing(&found) {
+        found = format!("\n{nothing}");
+    }
+    let whose = args.shown(owner);
+    say!("{done}\n\nExecuted: {tool}\n{heading} {whose}:\n{found}")
 }
 
 /// Whether a search found nothing.

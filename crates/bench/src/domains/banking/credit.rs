@@ -1,8 +1,8 @@
 //! Hidden tools around credit cards: rewards, replacements, closures, credits, payments.
 
 use super::books::{
-    Answer, TODAY, add, amount_in, balance, cents, change, find, id, is_in, is_nothing, joined,
-    list, number, say, search, titled,
+    Answer, TODAY, add, amount_in, balance, cents, change, find, history, id, is_in, is_nothing,
+    joined, list, number, say, search, titled,
 };
 use crate::{
     Args, Tool, Value, World,
@@ -169,24 +169,6 @@ fn order_replacement_credit_card(world: &mut World, args: &Args) -> Answer {
     )
 }
 
-/// A table's records of one credit card account.
-fn history(
-    world: &World,
-    args: &Args,
-    table: &str,
-    [tool, done, heading, nothing]: [&str; 4],
-) -> Answer {
-    if !args["credit_card_account_id"].truthy() {
-        say!("Error: Missing required parameter: credit_card_account_id");
-    }
-    let mut found = search(world, table, "credit_card_account_id", &args["credit_card_account_id"]);
-    if is_nothing(&found) {
-        found = format!("\n{nothing}");
-    }
-    let account = args.shown("credit_card_account_id");
-    say!("{done}\n\nExecuted: {tool}\n{heading} {account}:\n{found}")
-}
-
 fn get_pending_replacement_orders(world: &mut World, args: &Args) -> Answer {
     let words = [
         "get_pending_replacement_orders_5765",
@@ -194,7 +176,7 @@ fn get_pending_replacement_orders(world: &mut World, args: &Args) -> Answer {
         "Replacement orders for credit card account",
         "No pending replacement orders found for this credit card account.",
     ];
-    history(world, args, "credit_card_orders", words)
+    history(world, args, "credit_card_orders", "credit_card_account_id", words)
 }
 
 fn get_closure_reason_history(world: &mut World, args: &Args) -> Answer {
@@ -204,7 +186,7 @@ fn get_closure_reason_history(world: &mut World, args: &Args) -> Answer {
         "Closure reason history for credit card account",
         "No closure reason records found for this credit card account.",
     ];
-    history(world, args, "credit_card_closure_reasons", words)
+    history(world, args, "credit_card_closure_reasons", "credit_card_account_id", words)
 }
 
 pub(super) fn credit_limit_increase_history(world: &World, args: &Args) -> Answer {
@@ -214,7 +196,7 @@ pub(super) fn credit_limit_increase_history(world: &World, args: &Args) -> Answe
         "Credit limit increase history for account",
         "No credit limit increase requests found for this account.",
     ];
-    history(world, args, "credit_limit_increase_requests", words)
+    history(world, args, "credit_limit_increase_requests", "credit_card_account_id", words)
 }
 
 fn log_credit_card_closure_reason(world: &mut World, args: &Args) -> Answer {

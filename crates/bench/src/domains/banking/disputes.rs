@@ -1,8 +1,6 @@
 //! Hidden tools around disputed transactions.
 
-use super::books::{
-    Answer, TODAY, add, cents, find, id, is_in, is_nothing, list, say, search, text, titled,
-};
+use super::books::{Answer, TODAY, add, cents, find, history, id, is_in, list, say, text, titled};
 use crate::{
     Args, Tool, Value, World,
     python::{compare, str_of},
@@ -291,24 +289,6 @@ fn file_debit_card_transaction_dispute(world: &mut World, args: &Args) -> Answer
     say!("{}", lines.join("\n"))
 }
 
-/// A user's disputes of one kind.
-fn history(
-    world: &World,
-    args: &Args,
-    table: &str,
-    [tool, done, heading, nothing]: [&str; 4],
-) -> Answer {
-    if !args["user_id"].truthy() {
-        say!("Error: Missing required parameter: user_id");
-    }
-    let mut found = search(world, table, "user_id", &args["user_id"]);
-    if is_nothing(&found) {
-        found = format!("\n{nothing}");
-    }
-    let user = args.shown("user_id");
-    say!("{done}\n\nExecuted: {tool}\n{heading} {user}:\n{found}")
-}
-
 fn get_debit_dispute_status(world: &mut World, args: &Args) -> Answer {
     let words = [
         "get_debit_dispute_status_7483",
@@ -316,7 +296,7 @@ fn get_debit_dispute_status(world: &mut World, args: &Args) -> Answer {
         "Debit card dispute history for user",
         "No debit card disputes found for this user.",
     ];
-    history(world, args, "debit_card_disputes", words)
+    history(world, args, "debit_card_disputes", "user_id", words)
 }
 
 fn get_user_dispute_history(world: &mut World, args: &Args) -> Answer {
@@ -326,7 +306,7 @@ fn get_user_dispute_history(world: &mut World, args: &Args) -> Answer {
         "Transaction dispute history for user",
         "No transaction disputes found for this user.",
     ];
-    history(world, args, "transaction_disputes", words)
+    history(world, args, "transaction_disputes", "user_id", words)
 }
 
 /// There are no pictures: those that the reference has are of transactions that its data lack.
