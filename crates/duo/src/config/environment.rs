@@ -17,12 +17,13 @@ use super::{
 pub(crate) const PREFIX: &str = "DUOLOGUE_";
 
 /// Variables that are no keys. One that ends in `*` stands for all that begin so.
-pub(crate) const RESERVED: [&str; 10] = [
+pub(crate) const RESERVED: [&str; 11] = [
     "DUOLOGUE_A2A_TOKEN",
     "DUOLOGUE_A2A_TOOLS",
     "DUOLOGUE_AIMOCK",
     "DUOLOGUE_BROWSER",
     "DUOLOGUE_LOG",
+    "DUOLOGUE_MCP_DEPTH",
     "DUOLOGUE_MCP_TOOLS",
     "DUOLOGUE_MINIWOB",
     "DUOLOGUE_MINIWOB_SEEDS",
