@@ -13,6 +13,7 @@ use duologue_core::{Message, Outcome, Session, SessionId};
 
 use crate::{
     cli::{Chat, Recording},
+    commands::sessions::check_at_home,
     conversation::{conclude, converse},
     exit::Exit,
     failure::{Done, Failure},
@@ -103,7 +104,10 @@ async fn hold(
     let store = house.store().await?;
     let session = match id {
         None => Session::start(resident.agent(), store, options)?,
-        Some(id) => Session::open(resident.agent(), store, id, options).await?,
+        Some(id) => {
+            check_at_home(house, id).await?;
+            Session::open(resident.agent(), store, id, options).await?
+        }
     };
     Ok((resident, session))
 }
