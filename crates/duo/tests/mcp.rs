@@ -67,6 +67,29 @@ fn an_agent_uses_the_tools_of_a_server_that_its_person_allowed() {
     assert!(unknown.err.contains("there are time"), "{}", unknown.err);
 }
 
+#[test]
+fn a_project_that_names_itself_as_a_server_does_not_start_itself_without_end() {
+    let machine = Machine::new();
+    let duo = machine.command(&[]).get_program().to_owned();
+    let duo = duo.to_str().unwrap();
+    let args = "args = ['mcp', 'serve', '--offer', 'generic']";
+    machine.write(
+        "duologue.toml",
+        &format!("model = 'demo'\n[mcp_servers.mirror]\ncommand = '{duo}'\n{args}\n"),
+    );
+    let tested = machine.duo(&["mcp", "test", "mirror", "--yes"]);
+    assert!(tested.out.contains("1 tools"), "{tested:?}");
+    // A tool of this program needs nobody else, so nobody is started for it.
+    machine.write(
+        "duologue.toml",
+        &format!(
+            "[mcp_servers.mirror]\ncommand = '{duo}'\nargs = ['mcp', 'serve', '--tool', 'echo']\n"
+        ),
+    );
+    let called = machine.duo(&["mcp", "call", "mirror", "echo", "{\"text\": \"hello\"}", "--yes"]);
+    assert_eq!((called.code, called.out.as_str()), (0, "hello\n"), "{}", called.err);
+}
+
 const GREETER: &str = r#"
 turns:
   - calls: [{ name: ask_human, arguments: { question: "Which name?" } }]

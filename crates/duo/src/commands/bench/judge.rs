@@ -3,7 +3,7 @@
 use std::{io::Write, path::Path, sync::Arc};
 
 use duologue_bench::{
-    Mode, Registry, Replay, Task,
+    Mode, Registry, Replay, RewardType, Task,
     evaluate::{EvaluationType, Evaluator},
     run::note,
     simulation_of,
@@ -45,6 +45,11 @@ pub(super) async fn judge(house: &House, registry: &Registry, args: Judge) -> Do
                 .map(|judgement| evaluator.complete(judgement, &task, None)),
         };
         note(&evaluator, &task, &mut simulation, judged);
+        // Databases that do not count are not spoken of: the session may never have seen them.
+        if let Some(info) = &mut simulation.reward_info {
+            let counts = info.reward_basis.iter().flatten().any(|kind| *kind == RewardType::Db);
+            info.db_check = info.db_check.take().filter(|_| counts);
+        }
         let mut out = std::io::stdout().lock();
         if args.json {
             writeln!(out, "{}", serde_json::to_string(&simulation)?)?;

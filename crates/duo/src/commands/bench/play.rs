@@ -62,8 +62,8 @@ pub(super) async fn play(
             Some("person".to_owned())
         }
     };
-    let mut plan = seats::assemble(house, &registry, loaded, tasks, &cast, agent, OwnTools::StayHere)
-            .await?;
+    let mut plan =
+        seats::assemble(house, &registry, loaded, tasks, &cast, agent, OwnTools::StayHere).await?;
     plan.retries = 0;
     let mut out = std::io::stdout();
     if let Some(task) = &task {

@@ -34,8 +34,7 @@ pub(super) async fn run(
     };
     let own_tools = if args.own_tools { OwnTools::GoAlong } else { OwnTools::StayHere };
     let cast = &args.cast;
-    let mut plan =
-        seats::assemble(house, &registry, loaded, tasks, cast, agent, own_tools).await?;
+    let mut plan = seats::assemble(house, &registry, loaded, tasks, cast, agent, own_tools).await?;
     plan.trials = args.num_trials.max(1);
     plan.concurrency = args.max_concurrency;
     plan.seed = args.seed;
