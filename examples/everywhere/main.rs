@@ -51,7 +51,8 @@ fn run() -> Result<(), Box<dyn Error>> {
             other => return Err(format!("unknown argument {other}").into()),
         }
     }
-    Walk::begin(setup, |line| println!("{line}"))?.go()
+    Walk::begin(setup, |line| println!("{line}"))?.go()?;
+    Ok(())
 }
 
 /// The program, built beside this one.

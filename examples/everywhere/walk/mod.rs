@@ -119,6 +119,22 @@ struct Waiting {
     asked_at: u64,
 }
 
+/// What came of a place.
+enum Visited {
+    /// The session that was held there.
+    Session(String),
+    /// Why it was not visited.
+    LeftOut(String),
+}
+
+/// What came of the work there.
+enum Worked {
+    /// It was done, after the call had waited.
+    Finished(Waiting),
+    /// Something of others is missing.
+    Not(String),
+}
+
 /// What a command printed, and how it ended.
 struct Ran {
     text: String,
@@ -143,15 +159,19 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Go everywhere. A model may fail where a script must not: then the walk tells and goes on.
-    pub(crate) fn go(&mut self) -> Outcome<()> {
-        let mut sessions = Vec::new();
+    /// Go everywhere; what had to be left out, and why. A model may fail where a script must not:
+    /// then the walk tells and goes on.
+    pub(crate) fn go(&mut self) -> Outcome<Vec<String>> {
+        let (mut sessions, mut left_out) = (Vec::new(), Vec::new());
         let mut failed = 0;
         for place in self.setup.places.clone() {
             self.say(&format!("\n── {}", place.title()));
             match self.visit(place) {
-                Ok(Some(session)) => sessions.push(session),
-                Ok(None) => {}
+                Ok(Visited::Session(session)) => sessions.push(session),
+                Ok(Visited::LeftOut(why)) => {
+                    self.say(&format!("Left out: {why}"));
+                    left_out.push(format!("{}: {why}", place.name()));
+                }
                 Err(error) if self.setup.is_scripted() => {
                     return Err(format!("{}: {error}", place.name()).into());
                 }
@@ -173,24 +193,48 @@ impl Walk {
                 return Err(line.into());
             }
         }
+        let settings = fs::read_to_string(self.shop().join("duologue.toml"))?;
+        if !settings.ends_with(ENTRY) {
+            return Err("the entry was changed on the way".into());
+        }
         match failed {
-            0 => Ok(()),
+            0 => Ok(left_out),
             failed => Err(format!("{failed} places were not finished").into()),
         }
     }
 
-    /// One place: the session that was held there, or nothing where it cannot be visited.
-    fn visit(&mut self, place: Place) -> Outcome<Option<String>> {
+    /// One place, from the first word to the last judgement.
+    fn visit(&mut self, place: Place) -> Outcome<Visited> {
         let before = self.ledger();
-        let Some(waiting) = self.work_at(place)? else { return Ok(None) };
+        let waiting = match self.work_at(place)? {
+            Worked::Finished(waiting) => waiting,
+            Worked::Not(why) => return Ok(Visited::LeftOut(why)),
+        };
         self.settled(&waiting.session)?;
         let added = self.ledger().len().saturating_sub(before.len());
         self.say(&format!("The ledger has {added} line more: {:?}", self.ledger().last()));
         if added != 1 {
             return Err(format!("the sale was entered {added} times").into());
         }
+        self.check(&waiting)?;
         self.read(&waiting)?;
-        Ok(Some(waiting.session))
+        Ok(Visited::Session(waiting.session))
+    }
+
+    /// What the journal says: asked once, allowed once, done once.
+    fn check(&mut self, waiting: &Waiting) -> Outcome<()> {
+        let entries = self.journal(&waiting.session)?;
+        let of_call = |entry: &&Value| {
+            let id = entry.get("call_id").or_else(|| entry.get("id"));
+            id.and_then(Value::as_str) == Some(waiting.call.as_str())
+        };
+        let kinds = entries.iter().filter(of_call).filter_map(|entry| entry.get("kind")?.as_str());
+        let kinds: Vec<&str> = kinds.collect();
+        let right = ["external_action", "external_action_result", "tool_started", "tool_ended"];
+        match kinds == right {
+            true => Ok(()),
+            false => Err(format!("the call was {}", kinds.join(", then ")).into()),
+        }
     }
 
     /// Read the session by the same commands, wherever it was held.
@@ -237,8 +281,11 @@ impl Walk {
     }
 
     /// Say yes, from another process than the one that works.
-    fn approve(&mut self, waiting: &Waiting) -> Outcome<()> {
+    fn approve(&mut self, waiting: &Waiting, ledger: usize) -> Outcome<()> {
         let Waiting { session, call, .. } = waiting;
+        if self.waiting(ledger)?.call != *call {
+            return Err("it waits for something else than before the kill".into());
+        }
         self.expect(&["sessions", "answer", session, call, "approve"], 0, &[])?;
         Ok(())
     }

@@ -1,10 +1,16 @@
 //! The places, one after the other: begin, kill, take up again, say yes from elsewhere, finish.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 
-use super::{Outcome, Place, Waiting, Walk, page, process::Process, terminal::Terminal, text};
+use super::{
+    Outcome, Place, Waiting, Walk, Worked, page, process::Process, terminal::Terminal, text,
+};
 
 /// What the clerk is asked for.
 const TASK: &str = "Enter the sale of 50 euro.";
@@ -13,16 +19,29 @@ const TASK: &str = "Enter the sale of 50 euro.";
 const ASKED: &str = "Run it?";
 
 impl Walk {
-    /// Work there until the sale is entered; `None` where something of others is missing.
-    pub(super) fn work_at(&mut self, place: Place) -> Outcome<Option<Waiting>> {
-        match place {
-            Place::Chat => self.chat().map(Some),
-            Place::Run => self.run(TASK, &[]).map(Some),
-            Place::Serve => self.serve().map(Some),
-            Place::Mcp => self.mcp(),
-            Place::Bench => self.bench().map(Some),
-            Place::Browser => self.browse(),
-        }
+    /// Work there until the sale is entered.
+    pub(super) fn work_at(&mut self, place: Place) -> Outcome<Worked> {
+        let waiting = match place {
+            Place::Chat => self.chat()?,
+            Place::Run => self.run(TASK, &[])?,
+            Place::Serve => self.serve()?,
+            Place::Mcp => match python() {
+                Some(python) => self.mcp(&python)?,
+                None => {
+                    let why = "the client of others is not here; `cargo xtask setup` installs it";
+                    return Ok(Worked::Not(why.to_owned()));
+                }
+            },
+            Place::Bench => self.bench()?,
+            Place::Browser => {
+                let looked = self.quietly(&["browse"])?;
+                if looked.code != Some(0) {
+                    return Ok(Worked::Not(looked.text.trim_end().to_owned()));
+                }
+                self.browse()?
+            }
+        };
+        Ok(Worked::Finished(waiting))
     }
 
     fn chat(&mut self) -> Outcome<Waiting> {
@@ -37,11 +56,10 @@ impl Walk {
         let session = waiting.session.clone();
         let mut terminal = self.terminal(&["chat", "--session", &session])?;
         self.sees(&mut terminal, ASKED)?;
-        self.approve(&waiting)?;
+        self.approve(&waiting, lines)?;
         self.sees(&mut terminal, "answered elsewhere")?;
-        self.sees(&mut terminal, "❯")?;
-        terminal.press("\x04")?;
-        terminal.ends(self.patience())?;
+        self.settled(&session)?;
+        terminal.leaves(self.patience())?;
         Ok(waiting)
     }
 
@@ -57,7 +75,7 @@ impl Walk {
         let words = [&["sessions", "resume", &session], settings].concat();
         let mut terminal = self.terminal(&words)?;
         self.sees(&mut terminal, ASKED)?;
-        self.approve(&waiting)?;
+        self.approve(&waiting, lines)?;
         self.sees(&mut terminal, "answered elsewhere")?;
         terminal.ends(self.patience())?;
         Ok(waiting)
@@ -81,6 +99,7 @@ impl Walk {
         self.killed();
         let port = url.rsplit(':').next().unwrap_or_default().to_owned();
         let (_clerk, _) = self.served(&port)?;
+        self.waiting(lines)?;
         self.expect(&["send", &desk_url, "yes", "--task", &task], 0, &[])?;
         Ok(waiting)
     }
@@ -106,29 +125,23 @@ impl Walk {
     }
 
     /// A client whose person only looks on: the call is held until somebody else says yes.
-    fn mcp(&mut self) -> Outcome<Option<Waiting>> {
+    fn mcp(&mut self, python: &Path) -> Outcome<Waiting> {
         let lines = self.ledger().len();
-        let Some(python) = python() else {
-            self.say(
-                "Left out: the client of others is not here; `cargo xtask setup` installs it.",
-            );
-            return Ok(None);
-        };
         let (server, url) = self.offered()?;
-        let mut client = self.client(&python, &url)?;
+        let mut client = self.client(python, &url)?;
         client.prints("asked:", self.patience())?;
         let waiting = self.waiting(lines)?;
         server.kill()?;
         client.kill()?;
         self.killed();
         let (_server, url) = self.offered()?;
-        let mut client = self.client(&python, &url)?;
+        let mut client = self.client(python, &url)?;
         client.prints("asked:", self.patience())?;
-        self.approve(&waiting)?;
+        self.approve(&waiting, lines)?;
         client.prints("answer:", self.patience())?;
         let said = client.ends(self.patience())?;
         self.say(said.trim_end());
-        Ok(Some(waiting))
+        Ok(waiting)
     }
 
     fn offered(&mut self) -> Outcome<(Process, String)> {
@@ -139,7 +152,7 @@ impl Walk {
         Ok((server, url))
     }
 
-    fn client(&mut self, python: &PathBuf, url: &str) -> Outcome<Process> {
+    fn client(&mut self, python: &Path, url: &str) -> Outcome<Process> {
         self.say(&format!("\n$ python client.py {url} order-17 '{TASK}'"));
         let mut client = Command::new(python);
         client.args(["client.py", url, "order-17", TASK]).current_dir(self.shop());
@@ -161,7 +174,7 @@ impl Walk {
         self.killed();
         let mut run = self.start(&folder, &words)?;
         run.prints("needs an approval", self.patience())?;
-        self.approve(&waiting)?;
+        self.approve(&waiting, lines)?;
         let said = run.ends(self.patience())?;
         self.say(said.trim_end());
         // The bench judges by its own task, and so does whoever reads the session later.
@@ -173,16 +186,11 @@ impl Walk {
         Ok(waiting)
     }
 
-    fn browse(&mut self) -> Outcome<Option<Waiting>> {
-        let looked = self.quietly(&["browse"])?;
-        if looked.code != Some(0) {
-            self.say(&format!("Left out: {}", looked.text.trim_end()));
-            return Ok(None);
-        }
+    fn browse(&mut self) -> Outcome<Waiting> {
         let address = page::serve()?;
         let task = format!("Enter the sale that stands on http://{address}/sale");
         let allow = format!("browser.allow=[\"{address}\"]");
-        self.run(&task, &["--set", &allow]).map(Some)
+        self.run(&task, &["--set", &allow])
     }
 
     fn terminal(&mut self, words: &[&str]) -> Outcome<Terminal> {
@@ -198,7 +206,7 @@ impl Walk {
         Ok(())
     }
 
-    fn start(&mut self, folder: &PathBuf, words: &[&str]) -> Outcome<Process> {
+    fn start(&mut self, folder: &Path, words: &[&str]) -> Outcome<Process> {
         self.typed(words);
         Process::start(self.command(folder, words)?)
     }

@@ -102,6 +102,20 @@ impl Terminal {
         }
     }
 
+    /// Leave by Ctrl-D, which only a prompt takes.
+    pub(super) fn leaves(mut self, patience: Duration) -> Outcome<()> {
+        let began = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if began.elapsed() > patience {
+                return Err(format!("nobody gets out:\n{}", plain(&lock(&self.screen))).into());
+            }
+            // It may be gone by now.
+            let _ = self.press("\x04");
+            thread::sleep(Duration::from_millis(200));
+        }
+        Ok(())
+    }
+
     /// Wait until the program ends by itself.
     pub(super) fn ends(mut self, patience: Duration) -> Outcome<()> {
         let began = Instant::now();
@@ -133,10 +147,8 @@ fn plain(screen: &str) -> String {
     let mut characters = screen.chars();
     while let Some(character) = characters.next() {
         match character {
-            '\x1b' => {
-                if characters.next() == Some('[') {
-                    let _ = characters.find(char::is_ascii_alphabetic);
-                }
+            '\x1b' if characters.next() == Some('[') => {
+                let _ = characters.find(char::is_ascii_alphabetic);
             }
             '\n' | ' '.. => text.push(character),
             _ => {}
