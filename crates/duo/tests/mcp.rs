@@ -68,7 +68,7 @@ fn an_agent_uses_the_tools_of_a_server_that_its_person_allowed() {
 }
 
 #[test]
-fn a_project_that_names_itself_as_a_server_does_not_start_itself_without_end() {
+fn an_agent_that_is_its_own_server_does_not_start_itself_without_end() {
     let machine = Machine::new();
     let duo = machine.command(&[]).get_program().to_owned();
     let duo = duo.to_str().unwrap();
@@ -79,15 +79,6 @@ fn a_project_that_names_itself_as_a_server_does_not_start_itself_without_end() {
     );
     let tested = machine.duo(&["mcp", "test", "mirror", "--yes"]);
     assert!(tested.out.contains("1 tools"), "{tested:?}");
-    // A tool of this program needs nobody else, so nobody is started for it.
-    machine.write(
-        "duologue.toml",
-        &format!(
-            "[mcp_servers.mirror]\ncommand = '{duo}'\nargs = ['mcp', 'serve', '--tool', 'echo']\n"
-        ),
-    );
-    let called = machine.duo(&["mcp", "call", "mirror", "echo", "{\"text\": \"hello\"}", "--yes"]);
-    assert_eq!((called.code, called.out.as_str()), (0, "hello\n"), "{}", called.err);
 }
 
 const GREETER: &str = r#"

@@ -25,12 +25,6 @@ const MOST_WAIT: Duration = Duration::from_secs(10);
 /// The ecosystem's file of servers.
 const FILE: &str = ".mcp.json";
 
-/// How many servers deep a process is: a server may be a `duo` that reads the same configuration.
-const DEPTH: &str = "DUOLOGUE_MCP_DEPTH";
-
-/// How deep servers may start servers. Whoever names itself would start itself without end.
-const DEEPEST: u32 = 2;
-
 /// A server that the house knows, and who says so.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
@@ -69,22 +63,7 @@ impl House {
     }
 
     async fn start_servers(&self, known: Vec<Known>) -> Result<Servers, Failure> {
-        let mut wanted = self.permitted(known)?;
-        let depth = std::env::var(DEPTH).ok().and_then(|depth| depth.parse().ok()).unwrap_or(0);
-        if depth >= DEEPEST && !wanted.is_empty() {
-            let names: Vec<String> = wanted.drain(..).map(|it| it.name).collect();
-            writeln!(
-                std::io::stderr(),
-                "duo: MCP servers are not started because a server of a server started this \
-                 program: {}",
-                names.join(", ")
-            )?;
-        }
-        for it in &mut wanted {
-            if let Transport::Stdio { env, .. } = &mut it.config.transport {
-                env.insert(DEPTH.to_owned(), (depth + 1).to_string());
-            }
-        }
+        let wanted = self.permitted(known)?;
         let servers = Servers::start(wanted.into_iter().map(|it| (it.name, it.config)));
         servers.settled(MOST_WAIT).await;
         for server in servers.iter() {
