@@ -113,3 +113,18 @@ fn the_official_client_talks_to_duo_over_its_standard_streams() {
     let sessions = machine.duo(&["sessions", "list"]);
     assert!(sessions.out.contains("greeter"), "{}", sessions.out);
 }
+
+#[test]
+fn a_server_that_finds_itself_among_its_own_servers_does_not_start_itself_without_end() {
+    let machine = Machine::new();
+    let duo = env!("CARGO_BIN_EXE_duo");
+    let pids = machine.work().join("pids");
+    // It puts itself down, and becomes duo.
+    let start = format!("echo $$ >> '{}'; exec '{duo}' mcp serve --tool echo", pids.display());
+    let json = serde_json::json!({"mcpServers": {"self": {"command": "sh", "args": ["-c", start]}}});
+    machine.write(".mcp.json", &json.to_string());
+    let tested = machine.duo(&["mcp", "test", "self", "--yes"]);
+    assert!(tested.out.contains("1 tool"), "{tested:?}");
+    let started = std::fs::read_to_string(pids).unwrap().lines().count();
+    assert!(started <= 2, "{started} were started");
+}

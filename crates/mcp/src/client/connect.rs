@@ -36,6 +36,12 @@ const MOST_LINES: usize = 5;
 /// Bytes of such a line that are read.
 const MOST_LINE_BYTES: u64 = 4 << 10;
 
+/// Tells a server's process how many servers down it is: a server that is an agent itself, and finds
+/// itself among its own servers, would start itself again without end.
+const DEPTH: &str = "DUOLOGUE_MCP_DEPTH";
+/// How far down servers are started.
+const DEEPEST: u32 = 2;
+
 /// What a server's process gets of our environment: nothing that could be a secret.
 const HARMLESS: [&str; 14] = [
     "HOME",
@@ -145,15 +151,27 @@ where
     handler.serve_with_lifecycle(watched, lifecycle).await.map_err(|error| error.to_string())
 }
 
+/// How many servers down this process is itself.
+fn depth() -> u32 {
+    std::env::var(DEPTH).ok().and_then(|deep| deep.parse().ok()).unwrap_or(0)
+}
+
 /// Start a server's process, in a group of its own that ends as one.
 fn spawn(transport: &Transport, words: &LastWords) -> Result<TokioChildProcess, String> {
     let Transport::Stdio { command: program, args, env, cwd } = transport else {
         return Err("it is not a program".to_owned());
     };
+    let deep = depth();
+    if deep >= DEEPEST {
+        return Err(format!(
+            "MCP servers start one another here, {deep} deep; give the one that is an agent itself a \
+             folder of its own with `cwd`, where it does not find the same servers again"
+        ));
+    }
     let mut command = Command::new(program);
     command.args(args).env_clear();
     command.envs(HARMLESS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command.envs(env);
+    command.envs(env).env(DEPTH, (deep + 1).to_string());
     if let Some(cwd) = cwd {
         command.current_dir(cwd);
     }
