@@ -121,7 +121,8 @@ fn a_server_that_finds_itself_among_its_own_servers_does_not_start_itself_withou
     let pids = machine.work().join("pids");
     // It puts itself down, and becomes duo.
     let start = format!("echo $$ >> '{}'; exec '{duo}' mcp serve --tool echo", pids.display());
-    let json = serde_json::json!({"mcpServers": {"self": {"command": "sh", "args": ["-c", start]}}});
+    let json =
+        serde_json::json!({"mcpServers": {"self": {"command": "sh", "args": ["-c", start]}}});
     machine.write(".mcp.json", &json.to_string());
     let tested = machine.duo(&["mcp", "test", "self", "--yes"]);
     assert!(tested.out.contains("1 tool"), "{tested:?}");

@@ -144,7 +144,8 @@ async fn send(called: Called, input: Value, context: FunctionContext) -> Result<
     if let Some(Value::String(key)) = message.metadata.as_mut().and_then(|all| all.get_mut(KEY)) {
         *key = format!("{}/{key}", context.session);
     }
-    let begins = message.task_id.is_none();
+    let answered = message.task_id.clone();
+    let begins = answered.is_none();
     // Who is killed now must send the same message again, and not another one.
     context.on_record().await.map_err(|error| error.to_string())?;
     let patience = if begins { called.first_patience() } else { PATIENCE };
@@ -160,8 +161,16 @@ async fn send(called: Called, input: Value, context: FunctionContext) -> Result<
         None => return Err("nothing was sent".to_owned()),
     };
     sending.sent = None;
-    let sent = sent.map_err(|error| error.message)?;
-    serde_json::to_value(Came::from(sent)).map_err(|error| error.to_string())
+    let came = match (sent, answered) {
+        (Ok(sent), _) => Came::from(sent),
+        (Err(error), None) => return Err(error.message),
+        // Somebody else may have answered it meanwhile: how it ended is what came of it then.
+        (Err(error), Some(task)) => match sending.remote.task(&task).await {
+            Ok(task) if task.status.state.is_terminal() => Came::Task(task),
+            _ => return Err(error.message),
+        },
+    };
+    serde_json::to_value(came).map_err(|error| error.to_string())
 }
 
 /// A message on its way. A task that it began is called off if the turn was cancelled meanwhile.
