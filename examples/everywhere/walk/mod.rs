@@ -254,7 +254,9 @@ impl Walk {
         if exported != entries {
             return Err(format!("{exported} of {entries} entries were exported").into());
         }
-        self.expect(&["bench", "judge", session, "--task", "task.json"], 0, &["✓ 1.00"])?;
+        // Whether a model did all that was asked for is for whoever watches to see.
+        let right: &[&str] = if self.setup.is_scripted() { &["✓ 1.00"] } else { &[] };
+        self.expect(&["bench", "judge", session, "--task", "task.json"], 0, right)?;
         Ok(())
     }
 
@@ -297,12 +299,32 @@ impl Walk {
             let found = list.text.lines().find(|line| line.contains(session));
             let found: Value = serde_json::from_str(found.ok_or("the session is gone")?)?;
             let status = text(&found, "status")?.to_owned();
+            if status == "input_required" && !walk.setup.is_scripted() {
+                walk.refuse_more(session)?;
+            }
             Ok(Some(status).filter(|status| status != "running" && status != "input_required"))
         })?;
         match status.as_str() {
             "completed" => Ok(()),
             other => Err(format!("session {session} ended as {other}").into()),
         }
+    }
+
+    /// A model that wants more than it was asked for does not get it.
+    fn refuse_more(&mut self, session: &str) -> Outcome<()> {
+        let entries = self.journal(session)?;
+        let asked = entries.iter().rev().find(|entry| entry.get("asks").is_some());
+        let Some(asked) = asked else { return Ok(()) };
+        let id = text(asked, "id")?.to_owned();
+        let is_answer = |entry: &Value| {
+            let kind = entry.get("kind").and_then(Value::as_str);
+            kind == Some("external_action_result") && entry.get("id") == asked.get("id")
+        };
+        if !entries.iter().any(is_answer) {
+            let why = "The sale is entered. Nothing else is to be done.";
+            self.duo(&["sessions", "answer", session, &id, "deny", "--reason", why])?;
+        }
+        Ok(())
     }
 
     /// All entries of a session.

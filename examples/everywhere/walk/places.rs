@@ -13,7 +13,7 @@ use super::{
 };
 
 /// What the clerk is asked for.
-const TASK: &str = "Enter the sale of 50 euro.";
+const TASK: &str = "Look at the clock, then enter the sale of 50 euro.";
 
 /// What a person at a terminal is asked.
 const ASKED: &str = "Run it?";
