@@ -188,7 +188,10 @@ impl Walk {
 
     fn browse(&mut self) -> Outcome<Waiting> {
         let address = page::serve()?;
-        let task = format!("Enter the sale that stands on http://{address}/sale");
+        let task = format!(
+            "Look at the clock, open http://{address}/sale with navigate, read it with snapshot, then \
+             enter the sale that stands there."
+        );
         let allow = format!("browser.allow=[\"{address}\"]");
         self.run(&task, &["--set", &allow])
     }

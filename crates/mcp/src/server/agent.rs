@@ -96,7 +96,8 @@ async fn converse(
         (None, Some(key)) => open_or_begin(agent, store, &key).await?,
         (None, None) => begin(agent, store, None)?,
     };
-    // What a key began has heard its message. Answers may have come in from elsewhere.
+    // What a key began has heard its message. Of what others posted only answers count: what is
+    // said to the agent is its client's to say.
     let message = message.filter(|_| is_known || !has_begun(&session));
     session.collect_mail().await.map_err(|error| error.to_string())?;
     for (id, said) in &answers {
