@@ -59,7 +59,7 @@ pub use message::{
 pub use orchestrator::{Limits, Orchestrator, Protocol, SimulationError};
 pub use participant::{AgentError, Incoming, Participant, Seat, Seated};
 pub use registry::Registry;
-pub use session_seat::{Attended, SessionSeat, external_tools};
+pub use session_seat::{Attended, SessionSeat, Waits, external_tools};
 pub use simulation::{Results, Simulation, Termination};
 pub use task::{
     Action, Assertion, Description, EvaluationCriteria, FunctionCall, InitialState,

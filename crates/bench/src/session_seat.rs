@@ -48,8 +48,11 @@ pub struct Attended {
     /// How they begin.
     pub options: SessionOptions,
     /// Is told what a session waits for.
-    pub waits: Arc<dyn Fn(&SessionId, &Inquiry) + Send + Sync>,
+    pub waits: Waits,
 }
+
+/// A function that is told what a session waits for.
+pub type Waits = Arc<dyn Fn(&SessionId, &Inquiry) + Send + Sync>;
 
 /// What is new about a session: the entries of its journal, or where it is kept, and where its seat
 /// stands.
