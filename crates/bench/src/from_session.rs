@@ -4,13 +4,17 @@
 //! among it, and so are the calls that somebody carried out, by whichever half of the agent. What an
 //! agent did with itself (plans, lists, decisions) stays inside it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use duologue_core::{
-    CallId, Entry, Event, InquiryKind, Message as Said, Role, RunId, ToolResult, ToolStatus,
+    CallId, Entry, Event, InquiryKind, Message as Said, Outcome, Role, RunId, SessionId,
+    ToolResult, ToolStatus,
 };
 
-use crate::{Message, Requestor, ToolCall, ToolMessage, Utterance, llm::from_json};
+use crate::{
+    Extra, Message, Requestor, Simulation, Task, Termination, ToolCall, ToolMessage, Utterance,
+    llm::from_json,
+};
 
 /// The conversation that these entries of a session tell.
 pub fn history_of(entries: &[Arc<Entry>]) -> Vec<Message> {
@@ -37,6 +41,42 @@ pub fn history_of(entries: &[Arc<Entry>]) -> Vec<Message> {
         reader.read(entry);
     }
     reader.finish()
+}
+
+/// A session that is over as the simulation of a task, so that it can be judged like one. `None`
+/// where it is still going on or waits.
+pub fn simulation_of(id: &SessionId, entries: &[Arc<Entry>], task: &Task) -> Option<Simulation> {
+    let outcome = entries.iter().rev().find_map(|entry| match &entry.event {
+        Event::AgentResponseEnd { outcome, .. } if entry.run == RunId::ROOT => Some(outcome),
+        _ => None,
+    })?;
+    let termination_reason = match outcome {
+        Outcome::InputRequired { .. } => return None,
+        Outcome::Completed
+        | Outcome::Rejected { .. }
+        | Outcome::Impossible { .. }
+        | Outcome::Stuck { .. } => Termination::AgentStop,
+        Outcome::LimitReached { .. } => Termination::MaxSteps,
+        Outcome::Aborted { .. } => Termination::UserError,
+        Outcome::Failed { .. } => Termination::AgentError,
+    };
+    let (first, last) = (entries.first()?.at, entries.last()?.at);
+    Some(Simulation {
+        id: id.as_str().to_owned(),
+        task_id: task.id.clone(),
+        timestamp: None,
+        start_time: String::new(),
+        end_time: String::new(),
+        duration: Duration::from_millis(last.abs_diff(first)).as_secs_f64(),
+        termination_reason,
+        agent_cost: None,
+        user_cost: None,
+        reward_info: None,
+        messages: Some(history_of(entries)),
+        trial: None,
+        seed: None,
+        extra: Extra::default(),
+    })
 }
 
 /// What a call was.

@@ -62,14 +62,14 @@ pub use data::{DataDir, DataError, TaskSet, no_assets, read_json, read_text};
 pub use domain::Domain;
 pub use environment::{Environment, Mode, Replay, calls_with_answers};
 pub use failure::{Failure, raise};
-pub use from_session::history_of;
+pub use from_session::{history_of, simulation_of};
 pub use message::{
     Extra, Message, MultiToolMessage, Requestor, SystemMessage, ToolCall, ToolMessage, Utterance,
 };
 pub use orchestrator::{Limits, Orchestrator, Protocol, SimulationError};
 pub use participant::{AgentError, Incoming, Participant, Seat, Seated};
 pub use registry::Registry;
-pub use session_seat::{SessionSeat, external_tools};
+pub use session_seat::{Attended, SessionSeat, Waits, external_tools};
 pub use simulation::{Results, Simulation, Termination};
 pub use task::{
     Action, Assertion, Description, EvaluationCriteria, FunctionCall, InitialState,

@@ -29,7 +29,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 pub(crate) use self::{
-    cast::{Cast, How, Outside, lessons_file},
+    cast::{Cast, How, Outside, OwnTools, lessons_file},
     network::Listen,
     resident::Resident,
 };
@@ -278,7 +278,6 @@ impl House {
 
     /// The agent of a plan, ready to work.
     pub(crate) async fn agent(&self, plan: &Plan, recording: &Recording) -> Result<Agent, Failure> {
-        self.bring_servers().await?;
         Ok(self.resident(plan, recording).await?.agent().clone())
     }
 
@@ -403,7 +402,7 @@ impl House {
 
 /// Whether a tool's name is one that MCP servers' tools have. Which there are is known only when the
 /// server runs; one that is away takes its tools with it.
-fn is_servers(name: &str) -> bool {
+pub(crate) fn is_servers(name: &str) -> bool {
     name.contains("__") || name.starts_with("mcp_")
 }
 

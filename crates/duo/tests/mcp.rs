@@ -67,6 +67,20 @@ fn an_agent_uses_the_tools_of_a_server_that_its_person_allowed() {
     assert!(unknown.err.contains("there are time"), "{}", unknown.err);
 }
 
+#[test]
+fn an_agent_that_is_its_own_server_does_not_start_itself_without_end() {
+    let machine = Machine::new();
+    let duo = machine.command(&[]).get_program().to_owned();
+    let duo = duo.to_str().unwrap();
+    let args = "args = ['mcp', 'serve', '--offer', 'generic']";
+    machine.write(
+        "duologue.toml",
+        &format!("model = 'demo'\n[mcp_servers.mirror]\ncommand = '{duo}'\n{args}\n"),
+    );
+    let tested = machine.duo(&["mcp", "test", "mirror", "--yes"]);
+    assert!(tested.out.contains("1 tools"), "{tested:?}");
+}
+
 const GREETER: &str = r#"
 turns:
   - calls: [{ name: ask_human, arguments: { question: "Which name?" } }]

@@ -68,7 +68,7 @@ async fn questions() {
             schema: 1,
             agent: format!("agent-{}", number % 7),
             forked_from: None,
-            metadata: [].into(),
+            metadata: duologue_core::Metadata::new(),
         };
         drop(store.create(&session, vec![entry(0, start)]).unwrap());
         if number % 10_000 == 0 {

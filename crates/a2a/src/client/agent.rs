@@ -145,7 +145,8 @@ async fn send(called: Called, input: Value, context: FunctionContext) -> Result<
     if let Some(Value::String(key)) = message.metadata.as_mut().and_then(|all| all.get_mut(KEY)) {
         *key = format!("{}/{key}", context.session);
     }
-    let begins = message.task_id.is_none();
+    let answered = message.task_id.clone();
+    let begins = answered.is_none();
     // Who is killed now must send the same message again, and not another one.
     context.on_record().await.map_err(|error| error.to_string())?;
     let patience = if begins { called.first_patience() } else { PATIENCE };
@@ -162,11 +163,19 @@ async fn send(called: Called, input: Value, context: FunctionContext) -> Result<
         None => return Err("nothing was sent".to_owned()),
     };
     sending.sent = None;
-    let sent = sent.map_err(|error| error.message)?;
-    if let SendMessageResponse::Task(task) = &sent {
+    let came = match (sent, answered) {
+        (Ok(sent), _) => Came::from(sent),
+        (Err(error), None) => return Err(error.message),
+        // Somebody else may have answered it meanwhile: how it ended is what came of it then.
+        (Err(error), Some(task)) => match sending.remote.task(&task).await {
+            Ok(task) if task.status.state.is_terminal() => Came::Task(task),
+            _ => return Err(error.message),
+        },
+    };
+    if let Came::Task(task) = &came {
         count(task, &context);
     }
-    serde_json::to_value(Came::from(sent)).map_err(|error| error.to_string())
+    serde_json::to_value(came).map_err(|error| error.to_string())
 }
 
 /// What another agent used for a task counts here too, once the task is over.

@@ -170,6 +170,25 @@ async fn a_task_that_was_sent_is_found_again_after_a_restart() {
 }
 
 #[tokio::test]
+async fn an_answer_that_comes_after_somebody_elses_gets_what_came_of_theirs() {
+    let serving = serve(asks()).await;
+    let remote = Remote::connect(serving.url(), &Credentials::none()).await.unwrap();
+    let session = start(&remote);
+    let reply = session.reply("The weather?").await.unwrap();
+    let Outcome::InputRequired { inquiries } = &reply.outcome else { panic!("{reply:?}") };
+    let there = Client::new(&serving);
+    let task = there.call("ListTasks", json!({})).await["tasks"][0].clone();
+    there.send_to(&task, "Rome").await;
+    there.until(&task, "TASK_STATE_COMPLETED").await;
+    session.answer(&inquiries[0].id, Answer::text("Paris"), None).unwrap();
+    let reply = session.resume().await.unwrap();
+    assert_eq!(
+        (reply.outcome.clone(), reply.text()),
+        (Outcome::Completed, "Sunny in Rome.".into())
+    );
+}
+
+#[tokio::test]
 async fn credentials_go_to_the_agent_that_asks_for_them() {
     let access = Access::open().with_key("me", "s3cret");
     let server = Server::new(asks(), Arc::new(MemoryStore::new())).access(access);

@@ -7,6 +7,7 @@ mod data;
 mod evaluate;
 mod export;
 mod fork;
+mod judge;
 mod play;
 mod pull;
 mod run;
@@ -18,6 +19,7 @@ use duologue_bench::{
 };
 use std::{path::PathBuf, sync::Arc};
 
+pub(crate) use agent::Benched;
 pub(crate) use args::{Bench, BenchCli};
 
 use crate::{
@@ -35,6 +37,7 @@ pub(crate) async fn bench(
     match args {
         Bench::Run(args) => run::run(house, registry, *args, agent).await,
         Bench::Evaluate(args) => evaluate::evaluate(house, &registry, args).await,
+        Bench::Judge(args) => judge::judge(house, &registry, args).await,
         Bench::View(args) => show::view(house, args),
         Bench::Metrics(args) => show::metrics(house, &args.files),
         Bench::Compare(args) => show::compare(house, &args),

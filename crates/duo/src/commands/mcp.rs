@@ -15,7 +15,7 @@ use crate::{
     cli::Recording,
     exit::Exit,
     failure::{Done, Failure},
-    house::House,
+    house::{House, is_servers},
     terminal::{Style, clip},
 };
 
@@ -318,7 +318,10 @@ async fn serve(house: &House, args: Serve) -> Done {
         offer = offer.agent(house.agent(&plan, &Recording::default()).await?);
     }
     if !args.tool.is_empty() {
-        house.bring_servers().await?;
+        // A tool of this program needs no servers, one of which may be this very program.
+        if args.tool.iter().any(|name| is_servers(name)) {
+            house.bring_servers().await?;
+        }
         let toolbox = house.tools(&house.config().workspace, Some(&args.tool))?;
         let policy = house.config().permissions.policy().map_err(Failure::usage)?;
         offer = toolbox.iter().cloned().fold(offer.policy(policy), Offer::tool);

@@ -10,6 +10,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use crate::{
     cli::{self, AnswerKind, ExportFormat, Recording},
+    commands::bench::Benched,
     conversation::{conclude, converse},
     exit::Exit,
     failure::{Done, Failure},
@@ -127,11 +128,13 @@ pub(crate) async fn answer(house: &House, args: cli::Answer) -> Done {
     let answer = answer_of(&args)?;
     let store = house.store().await?;
     let by = std::env::var("USER").ok();
+    let is_benched = benched(house, &id).await?.is_some();
     let session = match open(house, &id).await {
         Ok(session) if !args.no_resume => session,
-        // Whoever has the session open takes the answer in.
+        // Whoever has the session open takes the answer in, or the run that it belongs to.
         opened => {
             if let Err(failure) = opened
+                && !is_benched
                 && !is_in_use(house, &id).await
             {
                 return Err(failure);
@@ -182,8 +185,25 @@ fn answer_of(args: &cli::Answer) -> Result<Answer, Failure> {
     })
 }
 
+/// The benchmark that a session belongs to.
+async fn benched(house: &House, id: &SessionId) -> Result<Option<Benched>, Failure> {
+    Ok(Benched::of(house.store().await?.read(id, 0, 1).await?.first()))
+}
+
+/// Refuse to go on alone with a session that has its user and its tools in a benchmark.
+pub(crate) async fn check_at_home(house: &House, id: &SessionId) -> Result<(), Failure> {
+    match benched(house, id).await? {
+        None => Ok(()),
+        Some(_) => Err(Failure::usage(format!(
+            "session {id} belongs to a `duo bench run`, which goes on with it when the same command \
+             is given again; `duo sessions answer` reaches it there"
+        ))),
+    }
+}
+
 /// Take up a session with the agent it was held with.
 pub(crate) async fn open(house: &House, id: &SessionId) -> Result<Session, Failure> {
+    check_at_home(house, id).await?;
     let plan = house.plan_of(id).await?;
     let agent = house.agent(&plan, &Recording::default()).await?;
     let options = SessionOptions { ..house.session_options(&plan) };
@@ -207,8 +227,11 @@ pub(crate) async fn fork(house: &House, args: cli::Fork) -> Done {
 pub(crate) async fn replay(house: &House, args: cli::Replay) -> Done {
     let id = house.find(&args.id).await?;
     let plan = house.plan_of(&id).await?;
-    let agent = house.mute_agent(&plan)?;
     let entries = read_all(&*house.store().await?, &id).await?;
+    let agent = match Benched::of(entries.first()) {
+        Some(benched) => benched.mute_agent(house, &plan)?,
+        None => house.mute_agent(&plan)?,
+    };
     let mut out = std::io::stdout().lock();
     if !args.quiet {
         let mut speakers = Speakers::default();

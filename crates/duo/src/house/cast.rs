@@ -121,17 +121,28 @@ pub(crate) struct Cast<'a> {
 }
 
 /// A place other than this machine, such as the environment of a benchmark. Whatever an agent would
-/// do here it does there: its tools take the place of the built-in ones, its rules follow the
-/// agent's own instructions, and what the agent has learned here stays here.
+/// do here it does there: its tools take the place of the agent's own or stand beside them, its
+/// rules follow the agent's own instructions, and what the agent has learned here stays here.
 pub(crate) struct Outside {
     /// Its tools, which somebody else carries out.
     pub(crate) tools: Toolbox,
+    /// What becomes of the agent's own.
+    pub(crate) own_tools: OwnTools,
     /// Its rules.
     pub(crate) rules: String,
     /// What an agent without instructions of its own is told.
     pub(crate) system: &'static str,
     /// How models are to answer, instead of what the agents' sections say.
     pub(crate) options: Option<Options>,
+}
+
+/// The tools that an agent's section names, when it works elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnTools {
+    /// Nothing of this machine can be reached, so nobody has to be asked.
+    StayHere,
+    /// They go along, under the same permissions as at home.
+    GoAlong,
 }
 
 /// One agent of a cast.
@@ -298,6 +309,10 @@ impl<'a> Cast<'a> {
     fn tools(&self, section: &keys::Agent) -> Result<Toolbox, Failure> {
         match (&self.outside, section.tools.as_deref()) {
             (Some(_), Some([])) => Ok(Toolbox::new()),
+            (Some(outside), named) if outside.own_tools == OwnTools::GoAlong => {
+                let own = self.house.tools(&self.plan.workspace, named)?;
+                Ok(outside.tools.iter().cloned().fold(own, Toolbox::with_shared))
+            }
             (Some(outside), _) => Ok(outside.tools.clone()),
             (None, named) => self.house.tools(&self.plan.workspace, named),
         }
@@ -337,9 +352,8 @@ impl<'a> Cast<'a> {
     fn furnish(&self, builder: AgentBuilder, role: Role<'a>) -> Result<AgentBuilder, Failure> {
         let (config, section) = (self.house.config(), role.section);
         let policy = match &self.outside {
-            // Nothing that it can call is of this machine, and nobody is there to be asked.
-            Some(_) => Policy::new(Mode::Full),
-            None => config.permissions.policy().map_err(Failure::usage)?,
+            Some(outside) if outside.own_tools == OwnTools::StayHere => Policy::new(Mode::Full),
+            _ => config.permissions.policy().map_err(Failure::usage)?,
         };
         let builder = builder
             .description(section.description.clone().unwrap_or_default())

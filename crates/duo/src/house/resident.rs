@@ -38,6 +38,7 @@ impl House {
             let remote = self.reach(address, None).await?;
             return Ok(Resident::Plain(remote.agent(plan.agent.as_str())));
         }
+        self.bring_servers().await?;
         let mut cast = Cast::new(self, plan);
         cast.bring_models(recording).await?;
         match cast.bidirectional()? {

@@ -13,6 +13,7 @@ use duologue_core::{Message, Outcome, Session, SessionId};
 
 use crate::{
     cli::{Chat, Recording},
+    commands::sessions::check_at_home,
     conversation::{conclude, converse},
     exit::Exit,
     failure::{Done, Failure},
@@ -103,7 +104,10 @@ async fn hold(
     let store = house.store().await?;
     let session = match id {
         None => Session::start(resident.agent(), store, options)?,
-        Some(id) => Session::open(resident.agent(), store, id, options).await?,
+        Some(id) => {
+            check_at_home(house, id).await?;
+            Session::open(resident.agent(), store, id, options).await?
+        }
     };
     Ok((resident, session))
 }
@@ -112,9 +116,7 @@ impl Repl {
     /// A person types.
     async fn typed(&mut self) -> Done {
         let mut editor = Editor::new(self.house.config().repl.history.as_deref());
-        if self.session.is_unfinished() {
-            self.turn(None).await?;
-        }
+        self.take_up().await?;
         loop {
             match editor.read(&self.prompt())? {
                 Typed::Line(line) if line.trim().is_empty() => {}
@@ -128,6 +130,20 @@ impl Repl {
                 Typed::End => return Ok(Exit::Completed),
             }
         }
+    }
+
+    /// Go on with what a session was left with: a turn in the middle, a question, or what others
+    /// posted for it meanwhile.
+    async fn take_up(&mut self) -> Result<(), Failure> {
+        let requests = self.session.collect_mail().await?;
+        let waits = matches!(self.session.last_outcome(), Some(Outcome::InputRequired { .. }));
+        if waits || self.session.is_unfinished() {
+            self.turn(None).await?;
+        }
+        for request in requests {
+            self.turn(Some(request)).await?;
+        }
+        Ok(())
     }
 
     /// A program types: one request a line, the answers alone on standard output.

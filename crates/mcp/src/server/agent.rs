@@ -1,9 +1,9 @@
 //! An agent as a tool: a message in, an answer out, and a conversation that can go on.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use duologue_core::{
-    Agent, Answer, Attendance, Event, Inquiry, InquiryKind, Live, Metadata, Outcome, Reply,
+    Agent, Answer, Attendance, CallId, Event, Inquiry, InquiryKind, Live, Metadata, Outcome, Reply,
     Session, SessionId, SessionOptions, Store, parameters_of,
 };
 use rmcp::{
@@ -36,7 +36,17 @@ struct Arguments {
     /// Answers to what an earlier result said is waited for, by id. To an approval: yes or no.
     #[serde(default)]
     answers: BTreeMap<String, String>,
+    /// A word of your own for this request: letters, digits, `-` and `_`. The same word again goes
+    /// on with the session that it began and says nothing twice, also when the connection broke.
+    #[serde(default)]
+    key: Option<String>,
 }
+
+/// The longest key.
+const LONGEST_KEY: usize = 64;
+
+/// How often to look whether somebody else has answered meanwhile.
+const GLANCE: Duration = Duration::from_millis(250);
 
 /// The name of an agent's tool. Clients refuse much that agents may be called.
 pub(super) fn tool_name(agent: &Agent) -> String {
@@ -77,17 +87,19 @@ async fn converse(
     arguments: Arguments,
     context: &RequestContext<RoleServer>,
 ) -> Result<(Session, Reply), String> {
-    let Arguments { message, session, answers } = arguments;
+    let Arguments { message, session, answers, key } = arguments;
     let store = Arc::clone(store);
-    let session = match session {
-        Some(id) => open(agent, store, &SessionId::from(id)).await?,
-        None => {
-            let metadata = Metadata::from([(MARK, json!(agent.name()))]);
-            let attendance = Attendance::Attended;
-            let options = SessionOptions { metadata, attendance, ..SessionOptions::default() };
-            Session::start(agent, store, options).map_err(|error| error.to_string())?
-        }
+    let is_known = session.is_some();
+    let session = match (session, key) {
+        (Some(_), Some(_)) => return Err("give a session or a key, not both".to_owned()),
+        (Some(id), None) => open(agent, store, &SessionId::from(id)).await?,
+        (None, Some(key)) => open_or_begin(agent, store, &key).await?,
+        (None, None) => begin(agent, store, None)?,
     };
+    // What a key began has heard its message. Of what others posted only answers count: what is
+    // said to the agent is its client's to say.
+    let message = message.filter(|_| is_known || !has_begun(&session));
+    session.collect_mail().await.map_err(|error| error.to_string())?;
     for (id, said) in &answers {
         let id = id.as_str().into();
         let Some(inquiry) = session.pending().into_iter().find(|inquiry| inquiry.id == id) else {
@@ -97,17 +109,64 @@ async fn converse(
     }
     let mut reply = match message {
         Some(message) => watched(&session, session.reply(message), context).await?,
-        None if answers.is_empty() => return Err("there is no message".to_owned()),
+        None if !has_begun(&session) => return Err("there is no message".to_owned()),
         None => watched(&session, session.resume(), context).await?,
     };
     // What waits is asked through the client as long as it can and will.
     while let Outcome::InputRequired { inquiries } = &reply.outcome {
         let Some(first) = inquiries.first() else { break };
-        let Some(said) = ask(first, context).await else { break };
+        let said = tokio::select! {
+            said = ask(first, context) => said,
+            () = answered_elsewhere(&session, &first.id) => {
+                reply = watched(&session, session.resume(), context).await?;
+                continue;
+            }
+        };
+        let Some(said) = said else { break };
         answer(&session, first, &said)?;
         reply = watched(&session, session.resume(), context).await?;
     }
     Ok((session, reply))
+}
+
+fn begin(agent: &Agent, store: Arc<dyn Store>, id: Option<SessionId>) -> Result<Session, String> {
+    let metadata = Metadata::from([(MARK, json!(agent.name()))]);
+    let attendance = Attendance::Attended;
+    let options = SessionOptions { id, metadata, attendance, ..SessionOptions::default() };
+    Session::start(agent, store, options).map_err(|error| error.to_string())
+}
+
+/// The session that a client's key began, or a new one under it. The key is a part of the id, so
+/// that nothing else has to be kept to find it again.
+async fn open_or_begin(agent: &Agent, store: Arc<dyn Store>, key: &str) -> Result<Session, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if key.is_empty() || key.len() > LONGEST_KEY || !key.chars().all(is_plain) {
+        return Err(format!(
+            "the key must be 1 to {LONGEST_KEY} letters, digits, - and _, not \"{key}\""
+        ));
+    }
+    let id = SessionId::from(format!("mcp-{}-{key}", tool_name(agent)));
+    match store.read(&id, 0, 1).await {
+        Ok(first) if !first.is_empty() => open(agent, store, &id).await,
+        _ => begin(agent, store, Some(id)),
+    }
+}
+
+/// Whether a session has heard anything yet.
+fn has_begun(session: &Session) -> bool {
+    session.is_unfinished() || session.last_outcome().is_some()
+}
+
+/// Wait until somebody answers from another process.
+async fn answered_elsewhere(session: &Session, id: &CallId) {
+    loop {
+        tokio::time::sleep(GLANCE).await;
+        // A store that cannot be read says so when the turn goes on.
+        let _ = session.collect_mail().await;
+        if !session.pending().iter().any(|inquiry| inquiry.id == *id) {
+            return;
+        }
+    }
 }
 
 /// Go on with a session that a client began.

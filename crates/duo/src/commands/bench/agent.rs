@@ -1,22 +1,24 @@
 //! Agents that the registry does not know: those of the configuration, with the environment's tools
 //! in place of their own, and those behind A2A.
 
-use std::sync::Arc;
+use std::{io::Write, sync::Arc};
 
 use duologue_a2a::{Credentials, Remote};
 use duologue_bench::{
-    Domain, Mode, SessionSeat, WordsSeat, external_tools,
+    Attended, Domain, Mode, Registry, SessionSeat, WordsSeat, external_tools,
     llm::{ModelLlm, from_json},
     registry::AgentEntry,
     run::NamedLlm,
 };
-use duologue_core::{Options, Toolbox};
+use duologue_core::{Agent, Attendance, Entry, Event, Options, SessionOptions, Toolbox};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::seats::Models;
+use super::{load, seats::Models};
 use crate::{
     failure::Failure,
-    house::{Cast, Outside},
+    house::{Cast, House, Outside, OwnTools, Plan},
+    terminal::inquiry_lines,
 };
 
 /// What an agent without instructions of its own is told when it is benched.
@@ -40,6 +42,44 @@ pub(super) struct Wanted<'a> {
     /// The same as results tell it.
     pub(super) args: &'a Value,
     pub(super) domain: &'a Domain,
+    pub(super) own_tools: OwnTools,
+}
+
+/// Where a session of the journal was held, as its first entry tells it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Benched {
+    /// The domain.
+    domain: String,
+}
+
+impl Benched {
+    /// The key in the first entry.
+    const KEY: &'static str = "bench";
+
+    /// What a session's first entry says of it; `None` where it was not held here.
+    pub(crate) fn of(first: Option<&Arc<Entry>>) -> Option<Self> {
+        let Event::SessionStarted { metadata, .. } = &first?.event else { return None };
+        serde_json::from_value(metadata.get(Self::KEY)?.clone()).ok()
+    }
+
+    /// The agent without a model as it was there, for replays.
+    pub(crate) fn mute_agent(&self, house: &House, plan: &Plan) -> Result<Agent, Failure> {
+        let loaded = load(&Registry::default(), &self.domain, None)?;
+        let outside = outside(&loaded.domain, OwnTools::GoAlong, None);
+        Cast::new(house, plan).outside(outside).agent()
+    }
+}
+
+/// A domain as a place for agents.
+fn outside(domain: &Domain, own_tools: OwnTools, options: Option<Options>) -> Outside {
+    let tools = external_tools(&domain.agent_tools(Mode::Dialogue));
+    Outside {
+        tools: tools.into_iter().fold(Toolbox::new(), Toolbox::with_shared),
+        own_tools,
+        rules: domain.policy.clone(),
+        system: INSTRUCTIONS,
+        options,
+    }
 }
 
 /// An agent for a plan, with its model as results tell it. `None` where there is none of this name.
@@ -55,13 +95,15 @@ pub(super) async fn entry(
         return Ok(None);
     }
     let plan = house.plan_for(wanted.name, wanted.model)?;
-    let tools = external_tools(&wanted.domain.agent_tools(Mode::Dialogue));
-    let mut cast = Cast::new(house, &plan).outside(Outside {
-        tools: tools.into_iter().fold(Toolbox::new(), Toolbox::with_shared),
-        rules: wanted.domain.policy.clone(),
-        system: INSTRUCTIONS,
-        options: wanted.options.cloned(),
-    });
+    let attended = match wanted.own_tools {
+        OwnTools::StayHere => None,
+        OwnTools::GoAlong => {
+            house.bring_servers().await?;
+            Some(attended(house, &plan, wanted.domain).await?)
+        }
+    };
+    let place = outside(wanted.domain, wanted.own_tools, wanted.options.cloned());
+    let mut cast = Cast::new(house, &plan).outside(place);
     let mut first = None;
     for name in cast.model_names()? {
         let (_, model) = models.model(Some(name)).await?;
@@ -75,9 +117,36 @@ pub(super) async fn entry(
         llm: Arc::new(ModelLlm { model, options: Options::default() }),
     });
     let make = Arc::new(move |_: duologue_bench::registry::Casting<'_>| {
-        Ok(Box::new(SessionSeat::new(agent.clone())) as Box<dyn duologue_bench::Seat>)
+        let seat = match &attended {
+            Some(attended) => SessionSeat::attended(agent.clone(), attended.clone()),
+            None => SessionSeat::new(agent.clone()),
+        };
+        Ok(Box::new(seat) as Box<dyn duologue_bench::Seat>)
     });
     Ok(Some((AgentEntry { mode: Mode::Dialogue, needs_llm: false, make }, llm)))
+}
+
+/// Sessions in the journal of the house, which other processes answer.
+async fn attended(house: &House, plan: &Plan, domain: &Domain) -> Result<Attended, Failure> {
+    if !house.keeps_sessions() {
+        return Err(Failure::usage(
+            "--own-tools needs a journal in a file: what waits for a yes is answered from another \
+             process",
+        ));
+    }
+    let benched = serde_json::to_value(Benched { domain: domain.name.to_string() })?;
+    let mut options = house.session_options(plan);
+    options.metadata.insert(Benched::KEY.to_owned(), benched);
+    let paint = house.paint;
+    Ok(Attended {
+        store: house.store().await?,
+        options: SessionOptions { attendance: Attendance::Attended, ..options },
+        waits: Arc::new(move |session, inquiry| {
+            // Nobody reads it: the session still waits, and `duo sessions list` tells so.
+            let lines = inquiry_lines(paint, session, inquiry);
+            let _ = writeln!(std::io::stderr(), "{lines}");
+        }),
+    })
 }
 
 /// An agent behind A2A. It keeps its own model and tools, and is told of the environment's in words.

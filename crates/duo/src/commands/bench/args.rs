@@ -25,6 +25,8 @@ pub(crate) enum Bench {
     Run(Box<Run>),
     /// Judge recorded simulations again.
     Evaluate(Evaluate),
+    /// Judge sessions of any agent, wherever they were held, as simulations are judged.
+    Judge(Judge),
     /// Read simulations.
     View(View),
     /// Score files of results.
@@ -49,7 +51,8 @@ pub(crate) enum Bench {
     duo bench run --agent oracle --user oracle_user --num-trials 125\n  \
     duo bench run --from results.json --simulation 57f2 --at 6 --agent-llm local\n  \
     duo bench run --from k3f9 --at 12 --task-ids book_tune_up --agent planned\n  \
-    duo bench run --agent a2a:http://127.0.0.1:8080 --user-llm local\n\n\
+    duo bench run --agent a2a:http://127.0.0.1:8080 --user-llm local\n  \
+    duo bench run --agent clerk --own-tools --task-ids book_tune_up --save-to clerk.json\n\n\
     --agent takes llm_agent, llm_agent_gt, llm_agent_solo, oracle, idle, any agent of Duologue (a \
     behaviour or one of the configuration's), or a2a:URL for one behind A2A. Domains other than \
     bike_shop need the data of τ²-bench: see `duo bench data pull` and --data.\n\
@@ -64,6 +67,12 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     pub(super) cast: Cast,
+
+    /// Let an agent of the configuration keep its own tools beside the environment's. Permissions
+    /// count as anywhere: what needs a yes waits for `duo sessions answer`. Its sessions are kept in
+    /// the journal.
+    #[arg(long)]
+    pub(super) own_tools: bool,
 
     /// How often each task is run.
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -194,6 +203,33 @@ pub(crate) struct Evaluate {
     /// Write the judgements into the files.
     #[arg(long)]
     pub(super) save: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    duo bench judge k3f9 --task book_tune_up\n  \
+    duo bench judge k3f9 m2x7 --task task.json\n\n\
+    A file holds one task as the domains have them; what counts of a session is what was said, \
+    which tools were called, and what these calls do to the domain's databases.")]
+pub(crate) struct Judge {
+    /// The sessions' ids, or the beginnings of them.
+    #[arg(required = true)]
+    pub(super) sessions: Vec<String>,
+
+    /// What they are judged by: a task of the domain, or a file with one.
+    #[arg(long, value_name = "ID|FILE")]
+    pub(super) task: String,
+
+    #[command(flatten)]
+    pub(super) source: Source,
+
+    /// The model that judges natural-language assertions; without one they are left out.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(super) judge_llm: Option<String>,
+
+    /// Print each judgement as a line of JSON.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Args, Debug)]

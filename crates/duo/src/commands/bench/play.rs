@@ -20,7 +20,7 @@ use super::{
 use crate::{
     exit::Exit,
     failure::{Done, Failure},
-    house::House,
+    house::{House, OwnTools},
 };
 
 pub(super) async fn play(
@@ -62,7 +62,8 @@ pub(super) async fn play(
             Some("person".to_owned())
         }
     };
-    let mut plan = seats::assemble(house, &registry, loaded, tasks, &cast, agent).await?;
+    let mut plan =
+        seats::assemble(house, &registry, loaded, tasks, &cast, agent, OwnTools::StayHere).await?;
     plan.retries = 0;
     let mut out = std::io::stdout();
     if let Some(task) = &task {

@@ -15,7 +15,7 @@ use super::{args::Run, board::Board, fork, load, seats, show};
 use crate::{
     exit::Exit,
     failure::{Done, Failure},
-    house::House,
+    house::{House, OwnTools},
 };
 
 pub(super) async fn run(
@@ -32,7 +32,9 @@ pub(super) async fn run(
         }
         None => seats::choose(&loaded, &args.choice)?,
     };
-    let mut plan = seats::assemble(house, &registry, loaded, tasks, &args.cast, agent).await?;
+    let own_tools = if args.own_tools { OwnTools::GoAlong } else { OwnTools::StayHere };
+    let cast = &args.cast;
+    let mut plan = seats::assemble(house, &registry, loaded, tasks, cast, agent, own_tools).await?;
     plan.trials = args.num_trials.max(1);
     plan.concurrency = args.max_concurrency;
     plan.seed = args.seed;

@@ -15,7 +15,10 @@ use super::{
     Loaded, agent,
     args::{Cast, Choice},
 };
-use crate::{failure::Failure, house::House};
+use crate::{
+    failure::Failure,
+    house::{House, OwnTools},
+};
 
 /// The tasks that were asked for.
 pub(super) fn choose(loaded: &Loaded, choice: &Choice) -> Result<Vec<Arc<Task>>, Failure> {
@@ -49,12 +52,18 @@ pub(super) async fn assemble(
     tasks: Vec<Arc<Task>>,
     cast: &Cast,
     agent_name: Option<String>,
+    own_tools: OwnTools,
 ) -> Result<Plan, Failure> {
     let agent_name = agent_name.unwrap_or_else(|| "llm_agent".to_owned());
     let mut models = Models::of(house);
     let agent_model = cast.agent_llm.clone();
     let (agent_options, agent_args) = options(cast.agent_llm_args.as_ref())?;
     let (agent, agent_llm) = match registry.agent(&agent_name) {
+        Ok(_) if own_tools == OwnTools::GoAlong => {
+            return Err(Failure::usage(format!(
+                "{agent_name} has no tools of its own; --own-tools is for agents of Duologue"
+            )));
+        }
         Ok(entry) => {
             let model = agent_model.as_deref();
             let llm = match entry.needs_llm {
@@ -70,6 +79,7 @@ pub(super) async fn assemble(
                 options: cast.agent_llm_args.is_some().then_some(&agent_options),
                 args: &agent_args,
                 domain: &loaded.domain,
+                own_tools,
             };
             match agent::entry(&mut models, wanted).await? {
                 Some(found) => found,
