@@ -124,9 +124,10 @@ impl Service {
         let length = config.and_then(|config| config.history_length);
         let history = history_length("configuration.historyLength", length)?;
         let is_hasty = config.and_then(|config| config.return_immediately).unwrap_or_default();
+        let is_new = request.message.task_id.is_none();
         let mut watch = self.0.tasks.send(&call.caller, request, begin).await?;
         if is_hasty || watch.is_idle() {
-            watch.flush().await?;
+            self.take_down(&watch, is_new).await?;
         } else {
             watch.until_settled().await?;
         }
@@ -146,10 +147,20 @@ impl Service {
         self.check_extensions(call)?;
         let length = request.configuration.as_ref().and_then(|config| config.history_length);
         let history = history_length("configuration.historyLength", length)?;
+        let is_new = request.message.task_id.is_none();
         let watch = self.0.tasks.send(&call.caller, request, Begin::default()).await?;
-        watch.flush().await?;
+        self.take_down(&watch, is_new).await?;
         let watch = watch.with_pieces(call.wants_pieces());
         self.streaming(watch, Until::Settled, history)
+    }
+
+    /// What a client is told of must survive a crash. A task that does not is not begun.
+    async fn take_down(&self, watch: &Watch, is_new: bool) -> Result<(), A2AError> {
+        let written = watch.flush().await;
+        if written.is_err() && is_new {
+            self.0.tasks.give_up(watch);
+        }
+        written
     }
 
     /// SubscribeToTask. A client that says which event it got last is sent all that came behind it,
