@@ -166,10 +166,11 @@ impl Model {
         if self.0.is_well.load(Ordering::SeqCst) {
             return None;
         }
-        let mut rng = lock(&self.0.rng);
-        thread::sleep(Duration::from_millis(rng.u64(2..20)));
-        let mut at = rng.u32(0..1_000);
-        drop(rng);
+        let (thinks, mut at) = {
+            let mut rng = lock(&self.0.rng);
+            (rng.u64(2..20), rng.u32(0..1_000))
+        };
+        thread::sleep(Duration::from_millis(thinks));
         let fault = CHANCES.iter().find_map(|(fault, chance)| {
             let is_it = at < *chance;
             at = at.saturating_sub(*chance);

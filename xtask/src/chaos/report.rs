@@ -2,6 +2,8 @@
 
 use std::{fmt, fs, time::Duration};
 
+use serde_json::Value;
+
 use super::{
     MOST_FINDINGS, Run, Tally, book,
     faults::is_about_a_full_disk,
@@ -9,10 +11,15 @@ use super::{
     load::{Found, Side},
     memory::Medians,
     model::Given,
+    sender::end_of,
+    served::Served,
 };
 
 /// The shortest run in which a full disk must be felt: a journal has some room of its own.
 const FELT: Duration = Duration::from_secs(30);
+
+/// How many journals of each server are gone through again.
+const REPLAYED: usize = 20;
 
 /// The whole of it.
 pub(super) struct Report {
@@ -24,6 +31,7 @@ pub(super) struct Report {
     benchmarks: usize,
     visits: usize,
     settled: Duration,
+    replayed: usize,
     /// How often the servers said that their journal cannot be written.
     log_lines: usize,
     disk_is_small: bool,
@@ -40,6 +48,8 @@ impl Report {
                 .verdict()
         };
         let (frail, steady) = (judge('a', &found.frail), judge('b', &found.steady));
+        let replayed =
+            replay(run, &run.frail, &found.frail) + replay(run, &run.steady, &found.steady);
         let memory = found.memory.medians();
         let logs = [run.frail.log(), run.steady.log()].concat();
         let mut report = Self {
@@ -51,6 +61,7 @@ impl Report {
             benchmarks: found.benchmarks,
             visits: found.visits,
             settled: found.settled,
+            replayed,
             log_lines: logs.lines().filter(|line| is_about_a_full_disk(line)).count(),
             disk_is_small: run.disk.is_small(),
             wrong: Vec::new(),
@@ -99,6 +110,23 @@ impl Report {
     pub(super) fn wrong(&self) -> &[String] {
         &self.wrong
     }
+}
+
+/// Go through the journals of some tasks again, those first that were interrupted; how many replay.
+fn replay(run: &Run, served: &Served, side: &Side) -> usize {
+    let is_interrupted = |task: &&Value| end_of(task).1.starts_with("Perhaps");
+    let (mut tasks, rest): (Vec<&Value>, Vec<&Value>) = side.tasks.iter().partition(is_interrupted);
+    tasks.truncate(REPLAYED / 2);
+    tasks.extend(rest.iter().take(REPLAYED - tasks.len()));
+    let ids = tasks.iter().filter_map(|task| task.get("id")?.as_str());
+    ids.filter(|id| match served.replay(&run.place, id) {
+        Ok(()) => true,
+        Err(error) => {
+            run.wrong(format!("the journal of task {id} does not replay: {error:#}"));
+            false
+        }
+    })
+    .count()
 }
 
 impl fmt::Display for Report {
@@ -162,10 +190,11 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "{} benchmarks finished, {} pages read; all settled in {} s",
+            "{} benchmarks finished, {} pages read; all settled in {} s; {} journals replay",
             self.benchmarks,
             self.visits,
-            self.settled.as_secs()
+            self.settled.as_secs(),
+            self.replayed
         )?;
         match self.memory {
             Some(medians) => writeln!(

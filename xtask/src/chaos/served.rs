@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::{
@@ -128,6 +128,16 @@ impl Served {
             bail!("it took {} s to start", took.as_secs());
         }
         Ok((told, took))
+    }
+
+    /// Go through the journal of a task again: does the agent decide the same? An error has what is
+    /// different.
+    pub(super) fn replay(&self, place: &Place, task: &str) -> Result<()> {
+        let mut command = place.duo(&self.folder, &["sessions", "replay", task, "--quiet"]);
+        let output = command.stdin(Stdio::null()).output().context("duo sessions replay")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}: {}", output.status, said.trim());
+        Ok(())
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Process>> {

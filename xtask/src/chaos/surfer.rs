@@ -60,7 +60,8 @@ struct Ran {
 impl Surfer {
     pub(super) fn new(run: &Run) -> Result<Self> {
         let folder = run.place.folder("surf")?;
-        let temporary = run.place.folder("surf/tmp")?;
+        // The path of a socket in it must be short.
+        let temporary = run.place.folder("t")?;
         let address = http::serve(|request, mut stream| {
             // Slow, so that there is a middle of the visit.
             thread::sleep(Duration::from_millis(300));
@@ -112,7 +113,7 @@ impl Surfer {
             self.expect_clear(run);
             let newest = self.newest(run)?;
             // Killed before there was a session: begun again, as a person would.
-            ran = match newest.filter(|_| true) {
+            ran = match newest {
                 Some(id) if Some(&id) != before.as_ref() => {
                     self.duo(run, &["sessions", "resume", &id])?
                 }
