@@ -11,6 +11,7 @@ use fastrand::Rng;
 use super::{
     Run, book,
     crew::{Kind, kill_stranger, with_words},
+    sender::{self, Sent},
     surfer::Surfer,
 };
 
@@ -82,7 +83,13 @@ fn bring_back(run: &Run) {
     let began = Instant::now();
     loop {
         match run.frail.start(&run.place, &run.crew) {
-            Ok(started) => return run.tally().starts.push(started),
+            Ok(started) => {
+                if started.took > COME_BACK {
+                    let seconds = started.took.as_secs();
+                    run.wrong(format!("duo serve took {seconds} s to come back"));
+                }
+                return run.tally().starts.push(started);
+            }
             Err(error) => {
                 let why = error.to_string();
                 if why.is_empty() {
@@ -107,26 +114,37 @@ pub(super) fn is_about_a_full_disk(text: &str) -> bool {
     ["full", "No space left", "ENOSPC"].iter().any(|words| text.contains(words))
 }
 
-/// In the middle of the run, the disk of the journals is full for a minute.
-pub(super) fn fill_the_disk(run: &Run) {
+/// In the middle of the run, the disk of the journals is full for a minute. What was sent meanwhile to
+/// use up what room the journals have of their own.
+pub(super) fn fill_the_disk(run: &Run) -> [Vec<Sent>; 2] {
     run.pause(run.length.mul_f64(0.5));
     if run.is_over() || !run.disk.is_small() {
-        return;
+        return [Vec::new(), Vec::new()];
     }
     let (began, most) = (Instant::now(), FULL.min(run.length / 5));
     println!("[{:>5} s] the disk is full now", run.began.elapsed().as_secs());
     run.disk_full.store(true, Ordering::SeqCst);
-    while began.elapsed() < most && !run.is_over() {
-        if let Err(error) = run.disk.fill() {
-            run.wrong(format!("{error:#}"));
-            break;
+    let keep_full = || {
+        while began.elapsed() < most && !run.is_over() {
+            if let Err(error) = run.disk.fill() {
+                run.wrong(format!("{error:#}"));
+                break;
+            }
+            run.pause(Duration::from_millis(500));
         }
-        run.pause(Duration::from_millis(500));
-    }
-    run.disk.empty();
-    run.tally().full_seconds = began.elapsed().as_secs();
-    run.disk_full.store(false, Ordering::SeqCst);
-    println!("[{:>5} s] the disk has room again", run.began.elapsed().as_secs());
+        run.disk.empty();
+        run.disk_full.store(false, Ordering::SeqCst);
+        run.tally().full_seconds = began.elapsed().as_secs();
+        println!("[{:>5} s] the disk has room again", run.began.elapsed().as_secs());
+    };
+    thread::scope(|scope| {
+        scope.spawn(keep_full);
+        // The disk is to be full before anything is stuffed into it.
+        run.pause(Duration::from_secs(1));
+        let stuffing =
+            [&run.frail, &run.steady].map(|served| scope.spawn(|| sender::stuff(run, served)));
+        stuffing.map(|stuffing| stuffing.join().unwrap_or_default())
+    })
 }
 
 /// Once, the model hangs up on everybody for a while.

@@ -89,7 +89,7 @@ impl Case<'_> {
     /// A task, whether or not its client heard of it, must have come to an end that fits.
     fn judge_task(&self, task: &Value, deeds: &BTreeMap<&str, usize>, verdict: &mut Verdict) {
         let said = task.pointer("/history/0/parts/0/text").and_then(Value::as_str);
-        let job = said.and_then(|said| said.strip_prefix("Please do ")?.strip_suffix('.'));
+        let job = said.and_then(|said| Some(said.strip_prefix("Please do ")?.split_once('.')?.0));
         let Some(job) = job else {
             return verdict.wrong.push(format!("nobody sent this: {task}"));
         };
@@ -149,7 +149,7 @@ mod tests {
     use serde_json::json;
 
     fn sent(task: Option<&str>) -> Sent {
-        Sent { job: "job-a1".into(), task: task.map(str::to_owned), end: SenderEnd::Killed }
+        Sent { job: "job-a1".into(), task: task.map(str::to_owned), end: SenderEnd::Gone }
     }
 
     fn task(state: &str, answer: &str) -> Value {

@@ -72,7 +72,7 @@ pub(super) fn carry(run: &Run, seed: u64) -> Found {
         let memory = scope.spawn(move || watch(run));
         let killing = rng.fork();
         let faults = scope.spawn(move || faults::strike(run, surfer, killing));
-        scope.spawn(move || faults::fill_the_disk(run));
+        let full = scope.spawn(move || faults::fill_the_disk(run));
         scope.spawn(move || faults::take_the_model_away(run));
         scope.spawn(move || progress(run));
         let join = |workers: Vec<thread::ScopedJoinHandle<'_, Vec<Sent>>>| {
@@ -89,9 +89,13 @@ pub(super) fn carry(run: &Run, seed: u64) -> Found {
         if faults.join().is_err() {
             run.wrong("the faults broke".into());
         }
+        let [mut frail, mut steady] = [frail, steady].map(join);
+        let [for_frail, for_steady] = full.join().unwrap_or_default();
+        frail.sent.extend(for_frail);
+        steady.sent.extend(for_steady);
         Found {
-            frail: join(frail),
-            steady: join(steady),
+            frail,
+            steady,
             memory: memory.join().unwrap_or_default(),
             benchmarks: count(benchmarks),
             visits: count(surfing),

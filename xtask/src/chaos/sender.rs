@@ -21,6 +21,12 @@ use super::{
 /// How long one may take: a client gives a silent server 60 s, and the disk may be full as long.
 const LONGEST: Duration = Duration::from_secs(240);
 
+/// How much text is sent to use up the last room of a journal, and how often at most.
+const PADDING: usize = 1 << 20;
+const MOST_STUFF: usize = 60;
+/// What a server says when its journal cannot be written.
+const UNWRITABLE: &str = "The journal cannot be read or written now";
+
 /// What came of sending one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
@@ -33,8 +39,8 @@ pub(super) struct Sent {
 /// How a sender ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SenderEnd {
-    /// It was killed.
-    Killed,
+    /// It was killed, or did not wait for the end.
+    Gone,
     /// It told how the task ended, and what it gave.
     Told {
         /// The last state that it was told.
@@ -73,6 +79,38 @@ pub(super) fn work(run: &Run, served: &Served, next: &AtomicU64, mut rng: Rng) -
     all
 }
 
+/// Send jobs with a lot of text, until the server cannot write them down: a journal has some room of
+/// its own on a full disk, which is used up so.
+pub(super) fn stuff(run: &Run, served: &Served) -> Vec<Sent> {
+    let padding = "All work and no play. ".repeat(PADDING / 22);
+    let mut all = Vec::new();
+    for number in 1..=MOST_STUFF {
+        let job = format!("{JOB}{}x{number}", served.letter);
+        let told = served.send(&format!("Please do {job}.\n{padding}"));
+        let task = told.as_ref().ok().and_then(|task| task.get("id")?.as_str().map(str::to_owned));
+        let end = match &told {
+            Ok(_) => SenderEnd::Gone,
+            Err(error) => SenderEnd::Refused(error.to_string()),
+        };
+        let sent = Sent { job, task, end };
+        run.sent(&sent);
+        all.push(sent);
+        match told {
+            // It took it, or nobody was there to take it.
+            Ok(_) => {}
+            Err(error) if error.to_string().contains(UNWRITABLE) => {
+                run.note_full(UNWRITABLE);
+                break;
+            }
+            Err(_) => thread::sleep(Duration::from_millis(300)),
+        }
+        if !run.disk_is_full() || run.is_over() {
+            break;
+        }
+    }
+    all
+}
+
 fn send(run: &Run, served: &Served, job: &str) -> Result<Sent> {
     let folder = run.place.folder("send")?;
     let (out, err) = (folder.join(format!("{job}.out")), folder.join(format!("{job}.err")));
@@ -88,7 +126,7 @@ fn send(run: &Run, served: &Served, job: &str) -> Result<Sent> {
     let (task, last) = read(&told);
     let end = match status {
         None => SenderEnd::Hung,
-        Some(status) if was_killed(status) => SenderEnd::Killed,
+        Some(status) if was_killed(status) => SenderEnd::Gone,
         Some(_) => match last {
             Some((state, answer)) => SenderEnd::Told { state, answer },
             None if !said.trim().is_empty() => SenderEnd::Refused(said.trim().to_owned()),
@@ -97,7 +135,7 @@ fn send(run: &Run, served: &Served, job: &str) -> Result<Sent> {
     };
     run.took(began.elapsed());
     // What went well leaves nothing behind.
-    if matches!(end, SenderEnd::Told { .. } | SenderEnd::Killed) {
+    if matches!(end, SenderEnd::Told { .. } | SenderEnd::Gone) {
         let _ = (fs::remove_file(&out), fs::remove_file(&err));
     }
     Ok(Sent { job: job.to_owned(), task, end })
