@@ -1,7 +1,7 @@
 //! The project's own chores, as `cargo xtask`.
 //!
 //! One file per chore: [`setup`], [`mod@test`], [`ci`], [`licences`], [`mod@bench`], [`kill`],
-//! [`miniwob`], [`fuzz`]. They start other programs through [`process`], which ends them when this
+//! [`chaos`], [`miniwob`], [`fuzz`]. They start other programs through [`process`], which ends them when this
 //! one is interrupted.
 
 #![allow(
@@ -11,6 +11,7 @@
 )]
 
 mod bench;
+mod chaos;
 mod ci;
 mod fuzz;
 mod house;
@@ -45,6 +46,7 @@ enum Chore {
     Licences(licences::Args),
     Bench(bench::Args),
     Kill(kill::Args),
+    Chaos(chaos::Args),
     Miniwob(miniwob::Args),
     Fuzz(fuzz::Args),
 }
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Chore::Licences(args) => licences::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Kill(args) => kill::run(&args),
+        Chore::Chaos(args) => chaos::run(&args),
         Chore::Miniwob(args) => miniwob::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
     });

@@ -12,7 +12,7 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicI32, Ordering},
+        atomic::{AtomicBool, AtomicI32, Ordering},
     },
     thread,
     time::Duration,
@@ -33,6 +33,8 @@ const GRACE: Duration = Duration::from_secs(10);
 
 static RUNNING: Mutex<Option<Pid>> = Mutex::new(None);
 static SIGNALLED: AtomicI32 = AtomicI32::new(0);
+/// Whether a chore ends in its own way when it is told to.
+static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A program ended in another way than it should. Its exit code becomes ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +65,10 @@ pub(crate) fn watch_signals() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("watching for signals")?;
     thread::spawn(move || {
         for number in &mut signals {
-            SIGNALLED.store(number, Ordering::SeqCst);
+            let before = SIGNALLED.swap(number, Ordering::SeqCst);
+            if before == 0 && TAKEN.load(Ordering::SeqCst) {
+                continue;
+            }
             let group = *RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(group) = group else {
                 std::process::exit(128 + number);
@@ -79,6 +84,17 @@ pub(crate) fn watch_signals() -> Result<()> {
         }
     });
     Ok(())
+}
+
+/// From now on a first signal ends nothing: the chore asks for it with [`signal_taken`], ends what
+/// it started, and exits. A second one does not wait for that.
+pub(crate) fn take_signals() {
+    TAKEN.store(true, Ordering::SeqCst);
+}
+
+/// The signal that this process was sent, if it was.
+pub(crate) fn signal_taken() -> Option<i32> {
+    Some(SIGNALLED.load(Ordering::SeqCst)).filter(|number| *number != 0)
 }
 
 /// The cargo that runs us, in the repository's top folder.

@@ -40,6 +40,22 @@ impl Call {
     }
 }
 
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asks {
+    NewTask,
+    MoreOfATask,
+}
+
+impl Asks {
+    fn of(request: &SendMessageRequest) -> Self {
+        match request.message.task_id {
+            None => Self::NewTask,
+            Some(_) => Self::MoreOfATask,
+        }
+    }
+}
+
 /// How much one server does at once.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -124,9 +140,10 @@ impl Service {
         let length = config.and_then(|config| config.history_length);
         let history = history_length("configuration.historyLength", length)?;
         let is_hasty = config.and_then(|config| config.return_immediately).unwrap_or_default();
+        let asks = Asks::of(&request);
         let mut watch = self.0.tasks.send(&call.caller, request, begin).await?;
         if is_hasty || watch.is_idle() {
-            watch.flush().await?;
+            self.take_down(&watch, asks).await?;
         } else {
             watch.until_settled().await?;
         }
@@ -146,10 +163,20 @@ impl Service {
         self.check_extensions(call)?;
         let length = request.configuration.as_ref().and_then(|config| config.history_length);
         let history = history_length("configuration.historyLength", length)?;
+        let asks = Asks::of(&request);
         let watch = self.0.tasks.send(&call.caller, request, Begin::default()).await?;
-        watch.flush().await?;
+        self.take_down(&watch, asks).await?;
         let watch = watch.with_pieces(call.wants_pieces());
         self.streaming(watch, Until::Settled, history)
+    }
+
+    /// What a client is told of must survive a crash. A task that does not is not begun.
+    async fn take_down(&self, watch: &Watch, asks: Asks) -> Result<(), A2AError> {
+        let written = watch.flush().await;
+        if written.is_err() && asks == Asks::NewTask {
+            self.0.tasks.give_up(watch);
+        }
+        written
     }
 
     /// SubscribeToTask. A client that says which event it got last is sent all that came behind it,

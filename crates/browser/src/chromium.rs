@@ -1,21 +1,23 @@
 //! The browser's processes: found, started, and ended whatever happens to us.
 //!
-//! They are one process group with a profile folder of its own. A tiny watcher holds one end of a
-//! pipe: if the other end closes without a word, this process is gone, and the watcher kills the
-//! group and deletes the profile.
+//! They are one process group with a folder of its own, for the profile unless one is kept, and for
+//! everything that lasts as long as the browser. A tiny watcher holds one end of a pipe: if the other
+//! end closes without a word, this process is gone, and the watcher kills the group and deletes the
+//! folder. It is there before either of them, so that no moment is left to be killed in.
 
 use std::{
+    fs::File,
     io::Write as _,
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
 
 use rustix::process::{Pid, Signal, geteuid, kill_process_group};
-use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
-    process::{Child, ChildStdin, Command},
+    process::{Child, Command},
 };
 
 use crate::error::{BrowserError, Result};
@@ -23,8 +25,20 @@ use crate::error::{BrowserError, Result};
 /// How long it may take to come up, on a machine that is busy.
 const START: Duration = Duration::from_secs(30);
 
-/// `read` fails when the pipe closes without a line.
-const WATCH: &str = "read -r word || { kill -KILL \"-$1\"; sleep 0.2; rm -rf \"$2\"; }";
+/// `read` fails when the pipe closes without a line. The first line is the group; without it, a
+/// browser that is just being started is known by its folder, where there is a `/proc`. Processes
+/// that are being killed may still write for a moment.
+const WATCH: &str = r#"
+if read -r group; then read -r word && exit; kill -KILL "-$group"; fi
+for try in 1 2 3 4 5 6 7 8 9 10; do
+    sleep 0.2
+    [ -n "$group" ] || for process in /proc/[0-9]*; do
+        grep -qsF -- "--user-data-dir=$1" "$process/cmdline" && kill -KILL "${process#/proc/}"
+    done
+    rm -rf "$1" 2>/dev/null
+    [ -e "$1" ] || [ "$try" -lt 3 ] || exit
+done
+"#;
 
 /// Names under which distributions and makers install it.
 const NAMES: &[&str] = &[
@@ -110,9 +124,9 @@ pub(crate) struct Chromium {
     pub(crate) address: String,
     child: Child,
     group: Option<Pid>,
-    lifeline: Option<ChildStdin>,
+    lifeline: Option<File>,
     /// Deleted with it.
-    profile: Option<TempDir>,
+    folder: PathBuf,
 }
 
 impl Chromium {
@@ -120,40 +134,35 @@ impl Chromium {
     pub(crate) async fn start(launch: &Launch) -> Result<Self> {
         let program = find_browser(launch.program.as_deref())?;
         let not_started = |error: std::io::Error| BrowserError::NotStarted(error.to_string());
-        let own = match &launch.profile {
-            Some(_) => None,
-            None => Some(
-                tempfile::Builder::new()
-                    .prefix("duologue-browser-")
-                    .tempdir()
-                    .map_err(not_started)?,
-            ),
-        };
-        let folder = match (&launch.profile, &own) {
-            (Some(kept), _) => {
-                std::fs::create_dir_all(kept).map_err(not_started)?;
-                kept.clone()
-            }
-            (None, Some(own)) => own.path().to_owned(),
-            (None, None) => return Err(BrowserError::NotStarted("no profile folder".into())),
-        };
+        let name = format!("duologue-browser-{:012x}", fastrand::u64(..1 << 48));
+        let folder = std::env::temp_dir().join(name);
+        let lifeline = watch(&folder);
+        std::fs::DirBuilder::new().mode(0o700).create(&folder).map_err(not_started)?;
+        let profile = launch.profile.clone().unwrap_or_else(|| folder.join("profile"));
+        std::fs::create_dir_all(&profile).map_err(not_started)?;
         let mut command = Command::new(&program);
         command
             .args(switches(launch))
-            .arg(format!("--user-data-dir={}", folder.display()))
+            .arg(format!("--user-data-dir={}", profile.display()))
             .arg("about:blank")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
+        // It is ended by a kill, so what it puts beside its profile would stay.
+        if has_room_for_a_socket(&folder) {
+            command.env("TMPDIR", &folder);
+        }
         let mut child = command
             .spawn()
             .map_err(|error| BrowserError::NotStarted(format!("{}: {error}", program.display())))?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let lifeline = group.and_then(|group| watch(group, own.as_ref().map(TempDir::path)));
         let stderr = child.stderr.take();
-        let mut this = Self { address: String::new(), child, group, lifeline, profile: own };
+        let mut this = Self { address: String::new(), child, group, lifeline, folder };
+        if let Some(group) = group {
+            this.tell_the_watcher(&format!("{}\n", group.as_raw_nonzero()));
+        }
         let Some(stderr) = stderr else {
             return Err(BrowserError::NotStarted("its output cannot be read".into()));
         };
@@ -161,6 +170,19 @@ impl Chromium {
             .await
             .map_err(|_| BrowserError::NotStarted(format!("not ready after {START:?}")))??;
         Ok(this)
+    }
+
+    /// Where everything is that ends with it.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn tell_the_watcher(&mut self, line: &str) {
+        // A pipe takes a line at once, and without a watcher nobody need know.
+        let told = self.lifeline.as_mut().map(|lifeline| lifeline.write_all(line.as_bytes()));
+        if !matches!(told, Some(Ok(()))) {
+            self.lifeline = None;
+        }
     }
 
     /// Whether its main process has ended, and how.
@@ -187,20 +209,22 @@ impl Drop for Chromium {
         }
         let _ = self.child.start_kill();
         // Its processes may still write for a moment after the kill.
-        if let Some(profile) = self.profile.take() {
-            let folder = profile.keep();
-            for _ in 0..20 {
-                if std::fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(10));
+        for _ in 0..20 {
+            if std::fs::remove_dir_all(&self.folder).is_ok() || !self.folder.exists() {
+                break;
             }
+            std::thread::sleep(Duration::from_millis(10));
         }
         // A word lets the watcher go without a kill: the number may belong to others by now.
-        if let Some(Ok(line)) = self.lifeline.take().map(ChildStdin::into_owned_fd) {
-            let _ = std::fs::File::from(line).write_all(b"over\n");
-        }
+        self.tell_the_watcher("over\n");
     }
+}
+
+/// Whether Chromium can have the folder for its temporary files: the path of a socket in it is short
+/// on every system (104 bytes on some).
+fn has_room_for_a_socket(folder: &Path) -> bool {
+    let socket = folder.join("org.chromium.Chromium.XXXXXX/SingletonSocket");
+    socket.as_os_str().len() < 104
 }
 
 /// The switches of the command line.
@@ -269,11 +293,11 @@ async fn listening_address(stderr: tokio::process::ChildStderr) -> Result<String
     }))
 }
 
-fn watch(group: Pid, profile: Option<&Path>) -> Option<ChildStdin> {
+/// Start the watcher of a folder; what it listens to.
+fn watch(folder: &Path) -> Option<File> {
     let mut watcher = Command::new("/bin/sh")
         .args(["-c", WATCH, "duologue-lifeline"])
-        .arg(group.as_raw_nonzero().to_string())
-        .arg(profile.unwrap_or(Path::new("")))
+        .arg(folder)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::piped())
@@ -283,10 +307,10 @@ fn watch(group: Pid, profile: Option<&Path>) -> Option<ChildStdin> {
         .process_group(0)
         .spawn()
         .ok()?;
-    let line = watcher.stdin.take();
+    let line = watcher.stdin.take()?.into_owned_fd().ok()?;
     // Waits for it, so that it leaves no zombie.
     tokio::spawn(async move {
         let _ = watcher.wait().await;
     });
-    line
+    Some(File::from(line))
 }

@@ -100,10 +100,14 @@ impl Desk {
             Source::Attach(address) => (None, websocket_of(address).await?, None, true),
         };
         let (connection, events) = Connection::open(&address).await?;
-        let folder = tempfile::Builder::new()
-            .prefix("duologue-desk-")
-            .tempdir()
-            .map_err(|error| BrowserError::NotStarted(error.to_string()))?;
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("duologue-desk-");
+        // What belongs to a browser of its own goes with it, also when this process is killed.
+        let folder = match &chromium {
+            Some(chromium) => builder.tempdir_in(chromium.folder()),
+            None => builder.tempdir(),
+        };
+        let folder = folder.map_err(|error| BrowserError::NotStarted(error.to_string()))?;
         let desk = Arc::new(Self {
             connection,
             sites: setting.sites,

@@ -188,6 +188,8 @@ fn a_task_over_several_pages_is_planned_handed_over_killed_resumed_and_checked()
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("the end of the killed program's browser", || browsers_in(&temporary) == 0);
+    let left = || std::fs::read_dir(&temporary).unwrap().count();
+    wait_until("the end of all that the browsers put down", || left() == 0);
 
     shop.ready.store(true, Ordering::SeqCst);
     let id = machine.sessions().remove(0);

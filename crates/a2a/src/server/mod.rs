@@ -210,7 +210,7 @@ impl Server {
         let setup = |error: a2a::A2AError| ServeError::Setup(error.message);
         let pushes = Pushes::new(self.push).map_err(setup)?;
         let tasks = Tasks::new(self.agent, self.store, settings, pushes);
-        tasks.recover().await?;
+        let resumed = tasks.recover().await?;
         let stop = CancellationToken::new();
         let service =
             Service::new(tasks.clone(), card.clone(), self.extended, self.limits, stop.clone());
@@ -220,7 +220,7 @@ impl Server {
         if let Some((listener, _)) = grpc_listener {
             running.push(run(listener, router, &stop));
         }
-        Ok(Serving { card, url, address, grpc_address, warning, stop, running, tasks })
+        Ok(Serving { card, url, address, grpc_address, warning, resumed, stop, running, tasks })
     }
 
     /// What to tell a person whose server would have been open to everybody.
@@ -255,6 +255,7 @@ pub struct Serving {
     address: SocketAddr,
     grpc_address: SocketAddr,
     warning: Option<String>,
+    resumed: usize,
     stop: CancellationToken,
     running: Vec<JoinHandle<()>>,
     tasks: Tasks,
@@ -284,6 +285,11 @@ impl Serving {
     /// What a person should know, if there is something.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
+    }
+
+    /// How many tasks it went on with that an earlier process had left in the middle.
+    pub fn resumed(&self) -> usize {
+        self.resumed
     }
 
     /// Wait until it ends.

@@ -9,6 +9,7 @@
 //! - `open` holds the sessions that somebody works on or listens to.
 //! - `follow` is somebody who watches.
 //! - `kept` are tasks as a store has them; `index` is what lists need; `recall` is what a new task knows of its conversation.
+//! - `unwritten` is what happens when the journal cannot be written.
 //! - `delegation` is whose hands a request has gone through.
 //! - `check`, `answer`, `convert` and `state` are between the protocol's words and ours.
 
@@ -27,6 +28,7 @@ pub(crate) mod state;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod unwritten;
 mod view;
 
 pub(crate) use check::history_length;

@@ -8,9 +8,10 @@ use super::{index::Listed, state::is_settled, tasks::Tasks, view::TaskView};
 const SCAN_PAGE: usize = 500;
 
 impl Tasks {
-    /// Find the tasks of an earlier process, and go on with those that it left in the middle.
+    /// Find the tasks of an earlier process, and go on with those that it left in the middle. How
+    /// many those are.
     pub(crate) async fn recover(&self) -> Result<usize, StoreError> {
-        let mut found = 0;
+        let mut resumed = 0;
         let mut before = None;
         loop {
             let query = ListQuery {
@@ -20,14 +21,14 @@ impl Tasks {
                 status: None,
             };
             let page = self.0.store.list(query).await?;
-            let Some(last) = page.last() else { return Ok(found) };
+            let Some(last) = page.last() else { return Ok(resumed) };
             let oldest = last.updated_at;
             let is_last = page.len() < SCAN_PAGE;
             for summary in &page {
-                found += usize::from(self.take_up(&summary.id).await?);
+                resumed += usize::from(self.take_up(&summary.id).await?);
             }
             if is_last {
-                return Ok(found);
+                return Ok(resumed);
             }
             // Those of the same moment come again rather than being left out, unless a whole page
             // is of one moment.
@@ -35,6 +36,7 @@ impl Tasks {
         }
     }
 
+    /// Whether it was in the middle and goes on.
     async fn take_up(&self, id: &SessionId) -> Result<bool, StoreError> {
         if self.index().get(id.as_str()).is_some() {
             return Ok(false);
@@ -48,11 +50,13 @@ impl Tasks {
         let Some(listed) = Listed::of(&view) else { return Ok(false) };
         let is_settled = is_settled(&listed.state);
         self.index().put(id.as_str(), listed);
+        let mut is_resumed = false;
         if !is_settled {
             match self.0.sessions.open(id).await {
                 Ok(open) => {
                     let session = open.session.clone();
                     self.run(&open, Box::new(view.clone()), async move { session.resume().await });
+                    is_resumed = true;
                 }
                 // Another process works on it.
                 Err(error) => tracing::warn!(task = %id, %error, "a task cannot be gone on with"),
@@ -61,6 +65,6 @@ impl Tasks {
         if !view.targets().is_empty() {
             self.attend_pushes(id, &view).await;
         }
-        Ok(true)
+        Ok(is_resumed)
     }
 }

@@ -171,7 +171,10 @@ impl Tasks {
         let session = open.session.clone();
         let turn = self.run(&open, view, async move { session.reply(said).await });
         watch = watch.with_turn(turn);
-        self.until_heard(&mut watch, &heard).await?;
+        if let Err(error) = self.until_heard(&mut watch, &heard).await {
+            self.give_up(&watch);
+            return Err(error);
+        }
         if !watch.view().targets().is_empty() {
             watch.flush().await?;
             self.0.pushes.attend(self, watch.open(), watch.view());
@@ -355,12 +358,15 @@ impl Tasks {
                         if watch.catch_up().await.is_ok() {
                             tasks.list(&watch);
                         }
+                        tasks.mind(&watch, &reply);
                         return reply;
                     }
                     step = watch.step() => {
                         // A turn that cannot be read along is still carried to its end.
                         if step.is_err() {
-                            return turn.await;
+                            let reply = turn.await;
+                            tasks.mind(&watch, &reply);
+                            return reply;
                         }
                     }
                 }
@@ -545,7 +551,7 @@ impl Tasks {
 }
 
 /// The key by which a repeated message is known.
-fn key_in(message: &a2a::Message) -> Option<&str> {
+pub(super) fn key_in(message: &a2a::Message) -> Option<&str> {
     message.metadata.as_ref()?.get(KEY)?.as_str()
 }
 

@@ -14,6 +14,7 @@ mod bindings;
 mod client;
 mod directory;
 mod foreign;
+mod full_disk;
 mod grpc_tls;
 mod legacy;
 mod nonsense;

@@ -71,6 +71,12 @@ fn tell(house: &House, plan: &Plan, serving: &Serving, as_json: bool) -> Result<
     if let Some(notice) = house.serving_notice() {
         writeln!(std::io::stderr(), "{}", house.paint.text(Style::Warning, notice))?;
     }
+    if serving.resumed() > 0 {
+        let tasks = if serving.resumed() == 1 { "task" } else { "tasks" };
+        let text =
+            format!("going on with {} {tasks} left in the middle earlier", serving.resumed());
+        writeln!(std::io::stderr(), "{}", house.paint.text(Style::Dim, text))?;
+    }
     let mut out = std::io::stdout().lock();
     let grpc = serving.grpc_address().to_string();
     if as_json {
@@ -80,6 +86,7 @@ fn tell(house: &House, plan: &Plan, serving: &Serving, as_json: bool) -> Result<
             "url": serving.url(),
             "grpc": grpc,
             "card": format!("{}/.well-known/agent-card.json", serving.url()),
+            "resumed": serving.resumed(),
         });
         writeln!(out, "{told}")?;
     } else {
