@@ -41,7 +41,7 @@ impl Tasks {
             };
             tracing::warn!(task = %open.session.id(), "the journal works again, and the task goes on");
             let session = open.session.clone();
-            drop(tasks.run(&open, view, async move { session.resume().await }));
+            drop(tasks.run(&open, Box::new(view), async move { session.resume().await }));
         });
     }
 
