@@ -175,7 +175,7 @@ fn measure(bench: &Bench, figures: Option<&Path>) -> Result<()> {
     match bench {
         Bench::All { quick } => all::run(&every(*quick)),
         Bench::Loop { rig, options } => {
-            let mut command = bench_loop("loop");
+            let mut command = bench_loop("loop")?;
             if *rig {
                 command.arg(build_rig()?);
             }
@@ -183,14 +183,14 @@ fn measure(bench: &Bench, figures: Option<&Path>) -> Result<()> {
             run_program(command)
         }
         Bench::Growth { options } => {
-            let mut command = bench_loop("growth");
+            let mut command = bench_loop("growth")?;
             command.args(options);
             run_program(command)
         }
         Bench::A2a { peers, no_crowd, options } => {
             look_for("wrk", "which puts load on the servers")?;
             look_for("curl", "which looks at their answers")?;
-            let mut command = bench_a2a("run");
+            let mut command = bench_a2a("run")?;
             if *peers {
                 command.args(build_peers()?);
             }
@@ -199,41 +199,56 @@ fn measure(bench: &Bench, figures: Option<&Path>) -> Result<()> {
             if *no_crowd {
                 return Ok(());
             }
-            run_program(bench_a2a("crowd"))
+            run_program(bench_a2a("crowd")?)
         }
         Bench::Tau2 { options } => {
-            let mut command = cargo(["run", "--release", "--package", "bench-tau2", "--"]);
+            let mut command = program("bench-tau2")?;
             command.args(options);
             run_program(command)
         }
         Bench::Browser { options } => {
             let browser = setup::browser()?;
             let playwright = setup::playwright()?;
-            let mut command = cargo(["run", "--release", "--package", "bench-browser", "--"]);
+            let mut command = program("bench-browser")?;
             command.env("CHROME_PATH", browser).arg("--playwright").arg(playwright).args(options);
             run_program(command)
         }
         Bench::Local { options } => {
-            let mut command = cargo(["run", "--release", "--package", "bench-local", "--", "run"]);
-            command.arg("--tools").arg(house::target().join("tools"));
+            let mut command = program("bench-local")?;
+            command.arg("run").arg("--tools").arg(house::target().join("tools"));
             command.args(options);
             run_program(command)
         }
     }
 }
 
-/// The benchmark program with one of its commands.
-fn bench_loop(what: &str) -> Command {
-    let mut command = cargo(["run", "--release", "--package", "bench-loop", "--"]);
+/// The loop's benchmark with one of its commands.
+fn bench_loop(what: &str) -> Result<Command> {
+    let mut command = program("bench-loop")?;
     command.arg(what);
-    command
+    Ok(command)
 }
 
 /// The A2A benchmark with one of its commands.
-pub(crate) fn bench_a2a(what: &str) -> Command {
-    let mut command = cargo(["run", "--release", "--package", "bench-a2a", "--"]);
+pub(crate) fn bench_a2a(what: &str) -> Result<Command> {
+    let mut command = program("bench-a2a")?;
     command.arg(what);
-    command
+    Ok(command)
+}
+
+/// All programs that are measured with. They are built together: each alone would want other
+/// features of the crates that they share, and have those built anew, for minutes.
+const PROGRAMS: [&str; 6] =
+    ["bench-a2a", "bench-browser", "bench-decisions", "bench-local", "bench-loop", "bench-tau2"];
+
+/// One of the programs, built.
+fn program(name: &str) -> Result<Command> {
+    let mut command = cargo(["build", "--release", "--package", "duo"]);
+    for program in PROGRAMS {
+        command.args(["--package", program]);
+    }
+    run_program(command).context("building the benchmarks")?;
+    Ok(Command::new(house::target().join("release").join(name)))
 }
 
 /// Say before anything is built that a program is missing.

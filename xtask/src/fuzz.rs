@@ -20,7 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let mut command = bench_a2a("fuzz");
+    let mut command = bench_a2a("fuzz")?;
     command.arg(format!("--inputs={}", args.inputs)).arg(format!("--seed={}", args.seed));
     run_program(command)
 }
