@@ -117,9 +117,7 @@ struct Tally {
 
 impl Run {
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::SeqCst)
-            || process::signal_taken().is_some()
-            || self.began.elapsed() > self.length
+        self.over.load(Ordering::SeqCst) || is_interrupted() || self.began.elapsed() > self.length
     }
 
     /// Wait so long, but not past the end.
@@ -187,19 +185,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     println!("{} minutes of faults in {}, seed {seed}", args.minutes, place.root().display());
     let run = set_up(place, seed, Duration::from_secs_f64(args.minutes * 60.0))?;
     let found = load::carry(&run, seed);
-    let report = report::Report::of(&run, found);
-    run.crew.end_all();
     let root = run.place.root().to_owned();
-    let interrupted = process::signal_taken();
-    println!("{report}");
-    let is_kept = args.folder.is_some() || !report.is_well() || interrupted.is_some();
-    run.disk.take_away(is_kept.then(|| root.join("journals")).as_deref());
-    if !is_kept {
-        run.place.clear();
-    }
-    if let Some(signal) = interrupted {
+    let journals = root.join("journals");
+    if let Some(signal) = process::signal_taken() {
+        run.crew.end_all();
+        run.disk.take_away(Some(&journals));
         eprintln!("interrupted; everything was ended, and what there is is in {}", root.display());
         std::process::exit(128 + signal);
+    }
+    let report = report::Report::of(&run, found);
+    run.crew.end_all();
+    println!("{report}");
+    let is_kept = args.folder.is_some() || !report.is_well();
+    run.disk.take_away(is_kept.then_some(journals.as_path()));
+    if !is_kept {
+        run.place.clear();
     }
     if !report.is_well() {
         bail!("{} things are wrong; what there is is in {}", report.wrong().len(), root.display());
@@ -246,6 +246,11 @@ fn set_up(place: Place, seed: u64, length: Duration) -> Result<Run> {
         disk_full: AtomicBool::new(false),
         tally: Mutex::default(),
     })
+}
+
+/// Whether somebody wants all of it to end now.
+fn is_interrupted() -> bool {
+    process::signal_taken().is_some()
 }
 
 /// The book of deeds of a server, on a disk that is never full.

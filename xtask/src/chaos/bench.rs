@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     Run,
     crew::{Kind, was_killed},
+    is_interrupted,
 };
 
 /// How many conversations a run has.
@@ -87,6 +88,9 @@ fn one(run: &Run, number: usize) -> Result<()> {
             process.kill();
             anyhow::bail!("it hangs");
         };
+        if is_interrupted() {
+            return Ok(());
+        }
         if was_killed(status) {
             continue;
         }

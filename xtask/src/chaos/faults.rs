@@ -11,6 +11,7 @@ use fastrand::Rng;
 use super::{
     Run, book,
     crew::{Kind, kill_stranger, with_words},
+    is_interrupted,
     sender::{self, Sent},
     surfer::Surfer,
 };
@@ -99,6 +100,9 @@ fn bring_back(run: &Run) {
                 }
                 *run.tally().failed_starts.entry(why).or_default() += 1;
             }
+        }
+        if is_interrupted() {
+            return;
         }
         if began.elapsed() > COME_BACK {
             run.wrong("duo serve does not come back".into());

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use serde_json::Value;
 
 use super::{
-    GRACE, Run, bench, faults,
+    GRACE, Run, bench, faults, is_interrupted,
     memory::Memory,
     sender::{self, Sent, end_of},
     served::Served,
@@ -106,6 +106,9 @@ pub(super) fn carry(run: &Run, seed: u64) -> Found {
         surfer.clear();
     }
     run.model.get_well();
+    if is_interrupted() {
+        return found;
+    }
     println!("[{:>5} s] no more faults; everything may settle", run.began.elapsed().as_secs());
     let began = Instant::now();
     found.frail.tasks = settle(run, &run.frail, began);
@@ -122,7 +125,7 @@ fn settle(run: &Run, served: &Served, began: Instant) -> Vec<Value> {
             let (state, _) = end_of(task);
             state == "TASK_STATE_WORKING" || state == "TASK_STATE_SUBMITTED"
         };
-        let is_late = began.elapsed() > GRACE || crate::process::signal_taken().is_some();
+        let is_late = began.elapsed() > GRACE || is_interrupted();
         match tasks {
             Ok(tasks) if is_late || !tasks.iter().any(|task| is_open(&task)) => return tasks,
             Err(error) if is_late => {
@@ -140,6 +143,7 @@ fn watch(run: &Run) -> Memory {
     while !run.is_over() {
         match run.steady.process() {
             Some(process) if process_lives(process) => memory.look(process),
+            _ if is_interrupted() => {}
             _ => {
                 run.wrong("the server that nobody killed ended by itself".into());
                 run.over.store(true, Ordering::SeqCst);
@@ -173,5 +177,9 @@ fn progress(run: &Run) {
             tally.refused,
             tally.wrong.len()
         );
+    }
+    // Nobody waits for what was interrupted.
+    if is_interrupted() {
+        run.crew.end_all();
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{
     Run,
     crew::{Kind, kill_stranger, was_killed, with_words},
-    http,
+    http, is_interrupted,
 };
 
 /// How long one may take.
@@ -89,6 +89,7 @@ impl Surfer {
         while !run.is_over() {
             let kills = run.kills_of(Kind::Chromium);
             match self.visit(run) {
+                _ if is_interrupted() => {}
                 Ok(ran) if ran.out.trim() == ANSWER => found += 1,
                 // Without its browser it may fail, but not without a word.
                 Ok(ran) if run.kills_of(Kind::Chromium) > kills && told(&ran) => {}
@@ -109,7 +110,7 @@ impl Surfer {
         let task = format!("Please visit {} and tell me the price.", self.page);
         let before = self.newest(run)?;
         let mut ran = self.duo(run, &["run", &task])?;
-        while was_killed(ran.status) {
+        while was_killed(ran.status) && !is_interrupted() {
             self.expect_clear(run);
             let newest = self.newest(run)?;
             // Killed before there was a session: begun again, as a person would.
