@@ -123,7 +123,7 @@ async fn download(job: &Job<'_>, wanted: &str, folder: &Path) -> Result<(), Stri
             Err(error) => return Err(format!("{program}: {error}")),
         }
     }
-    Err("there is no pip on this machine".to_owned())
+    Err("there is no pip on this machine (Debian: apt-get install python3-pip)".to_owned())
 }
 
 fn only_file(folder: &Path) -> io::Result<PathBuf> {
