@@ -75,7 +75,7 @@ rules:
   - when: 'Who does what the request above asks for?'
     text: '{"route": "remote", "agent": "NEXT", "reason": "as always"}'
     delay_ms: 10
-  - when: 'Does the conversation above already hold the answer?'
+  - when: 'First copy the words that answer'
     text: '{"decision": "need_human_input", "answer": ""}'
     delay_ms: 10
 "#;

@@ -3,8 +3,9 @@
 //! An answer that does not fit is given back once with what is wrong; then the safe default is taken.
 //! Nothing is read out of prose.
 //!
-//! What a decision rests on comes first in every shape: a small model that has to say it decides much
-//! better than one that begins with its verdict.
+//! What a decision rests on comes before the verdict: a small model that has to say it decides better
+//! than one that begins with its verdict. Clarity is the exception: asked for what is missing, it finds
+//! something missing in everything.
 
 use duologue_core::{OutputSchema, ToolSpec, parameters_of};
 use schemars::JsonSchema;
@@ -82,10 +83,6 @@ impl Point {
 /// Is the request clear enough?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Clarity {
-    /// The words of the request that point to something that was never named. Most requests have
-    /// none.
-    #[serde(default)]
-    pub(super) unnamed: Vec<String>,
     /// Whether the request can be worked on as it is. Only what cannot be guessed sensibly makes it
     /// unclear.
     pub(super) is_clear: bool,

@@ -56,11 +56,9 @@ fn agents(text: &mut String, peers: &[Peer]) {
 }
 
 pub(super) fn clarity() -> String {
-    "Look at the request above, with all that was said before. First list the words of it that \
-     point to something that was never named, such as \"it\", \"him\", \"those\" or \"the problem\". \
-     Most requests have no such words: a question about the world, something to write, to translate \
-     or to calculate is clear, however short. It is unclear only if there are such words and what \
-     they stand for cannot be found above. Answer in JSON."
+    "Look at the request above, with all that was said before. Is it clear enough to be worked on, \
+     or is something missing that cannot be guessed sensibly? Short requests are usually clear. \
+     Answer in JSON."
         .to_owned()
 }
 
