@@ -80,7 +80,7 @@ async fn denied_edited_and_outside_results_reach_the_model_in_the_order_of_the_c
     let (session, _) = start(&careful);
     session.reply("go").await.unwrap();
     let answer = |id: &str, answer| session.answer(&CallId::from(id), answer, None);
-    answer("c3", Answer::Edit { arguments: json(r#"{"word":"other"}"#) }).unwrap();
+    answer("c3", Answer::Edit { arguments: Box::new(json(r#"{"word":"other"}"#)) }).unwrap();
     answer("c2", Answer::text("from outside")).unwrap();
     answer("c1", Answer::Deny { reason: "not today".into() }).unwrap();
     let again = answer("c1", Answer::Approve).unwrap_err();

@@ -163,7 +163,7 @@ impl Driver {
             Step::Say(message) => {
                 self.append(Event::AgentMessage {
                     message: Arc::new(message),
-                    model: String::new(),
+                    model: Arc::default(),
                     usage: Usage::default(),
                     stop: Some(StopReason::Completed),
                     elapsed_ms: 0,

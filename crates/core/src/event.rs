@@ -13,7 +13,7 @@ use crate::{
 /// The version of the schema that this code writes.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// One line of a journal.
+/// One line of a journal. There are many, and most are small: what is large and rare is boxed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its place, from 0, without gaps.
@@ -97,8 +97,8 @@ pub enum Event {
         /// What it said.
         message: Arc<Message>,
         /// The model that said it, as `provider/model`.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        model: String,
+        #[serde(default, skip_serializing_if = "str::is_empty")]
+        model: Arc<str>,
         /// What it used.
         #[serde(default)]
         usage: Usage,
@@ -110,7 +110,7 @@ pub enum Event {
         elapsed_ms: u64,
         /// What the answer is for, when it is not part of the conversation, such as `validation`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        aside: Option<String>,
+        aside: Option<Box<str>>,
     },
     /// Output: the agent needs something from outside.
     ExternalAction {
@@ -128,7 +128,7 @@ pub enum Event {
         effect: Effect,
         /// The arguments, where they differ from the model's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        arguments: Option<Value>,
+        arguments: Option<Box<Value>>,
         /// Who wrote what it will give back. From strangers' words on, the session is tainted.
         #[serde(default, skip_serializing_if = "is_known")]
         authors: Authors,
@@ -173,7 +173,7 @@ pub enum Event {
         function: String,
         /// What it gave.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        output: Option<Value>,
+        output: Option<Box<Value>>,
         /// Or why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
@@ -316,7 +316,7 @@ pub enum HookChange {
         /// Of this call.
         call_id: CallId,
         /// By these.
-        arguments: Value,
+        arguments: Box<Value>,
     },
     /// Before a tool: the call was refused.
     Refused {
@@ -422,6 +422,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_entry_is_small() {
+        assert!(size_of::<Entry>() <= 136, "{} bytes", size_of::<Entry>());
+    }
 
     #[test]
     fn a_kind_of_a_later_version_survives_a_round_trip() {

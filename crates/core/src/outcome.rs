@@ -165,7 +165,7 @@ pub enum Answer {
     /// Yes, with other arguments.
     Edit {
         /// The arguments to use.
-        arguments: Value,
+        arguments: Box<Value>,
     },
     /// The result itself, from outside: the answer to a question, or what a call gave elsewhere.
     Result {

@@ -66,7 +66,7 @@ fn deciding_run(ledger: &Ledger, entry: &Entry) -> Option<RunId> {
 fn compare(entry: &Entry, decided: &Step) -> Result<(), Divergence> {
     let (same, recorded) = match (&entry.event, decided) {
         (Event::AgentMessage { aside, .. }, Step::Ask(ask)) => {
-            (*aside == ask.aside, "asked the model".to_owned())
+            (aside.as_deref() == ask.aside.as_deref(), "asked the model".to_owned())
         }
         (Event::AgentMessage { message, .. }, Step::Say(said)) => {
             (message.parts == said.parts, "said something of its own".to_owned())

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::{
     Answer, Ask, CallId, CalledTool, Delivery, Effect, Entry, Event, Expectation, HookChange,
     Inquiry, InquiryKind, Limit, Memory, Message, Outcome, Part, RunId, Spent, ToolCall,
@@ -316,7 +318,7 @@ impl RunState {
                 if let Some(state) = self.batch.as_mut().and_then(|b| b.call_mut(call_id)) {
                     state.phase = Phase::Started(*effect);
                     if let Some(arguments) = arguments {
-                        state.call.arguments = arguments.clone();
+                        state.call.arguments = Value::clone(arguments);
                         state.changed = true;
                     }
                 }
@@ -458,7 +460,7 @@ impl RunState {
         state.phase = match answer {
             Answer::Approve | Answer::ApproveAlways => Phase::Ready,
             Answer::Edit { arguments } => {
-                state.call.arguments = arguments.clone();
+                state.call.arguments = Value::clone(arguments);
                 state.changed = true;
                 Phase::Ready
             }
@@ -537,7 +539,7 @@ impl RunState {
             }
             HookChange::PreTool { call_id, arguments } => {
                 if let Some(state) = self.batch.as_mut().and_then(|b| b.call_mut(call_id)) {
-                    state.call.arguments = arguments.clone();
+                    state.call.arguments = Value::clone(arguments);
                     state.changed = true;
                     state.hooked = true;
                 }

@@ -30,7 +30,7 @@ impl Behavior for Caller {
 
     fn fold(&self, state: &mut Option<Value>, entry: &Entry) {
         match &entry.event {
-            Event::FunctionAnswered { output, .. } => state.clone_from(output),
+            Event::FunctionAnswered { output, .. } => *state = output.as_deref().cloned(),
             Event::UserRequest { .. } => *state = None,
             _ => {}
         }

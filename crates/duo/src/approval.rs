@@ -103,7 +103,9 @@ async fn approve(
             'e' => {
                 let Some(text) = line("arguments", &call.arguments.to_string())? else { continue };
                 match serde_json::from_str(&text) {
-                    Ok(arguments) => return Ok(Some(Answer::Edit { arguments })),
+                    Ok(arguments) => {
+                        return Ok(Some(Answer::Edit { arguments: Box::new(arguments) }));
+                    }
                     Err(error) => {
                         let text = format!("That is not JSON: {error}");
                         screen.line(&paint.text(Style::Bad, text))?;

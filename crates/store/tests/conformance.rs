@@ -368,7 +368,7 @@ async fn mail_survives_as_it_was(store: Any) {
     let mails = [
         Mail::Answer {
             id: "call-1".into(),
-            answer: Answer::Edit { arguments: json!({"path": "a", "n": 0.1}) },
+            answer: Answer::Edit { arguments: Box::new(json!({"path": "a", "n": 0.1})) },
             by: Some("ada".into()),
         },
         Mail::Answer { id: "call-2".into(), answer: Answer::text("yes"), by: None },

@@ -98,7 +98,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         Just(Answer::Approve),
         Just(Answer::ApproveAlways),
         text().prop_map(|reason| Answer::Deny { reason }),
-        value().prop_map(|arguments| Answer::Edit { arguments }),
+        value().prop_map(|arguments| Answer::Edit { arguments: Box::new(arguments) }),
         (prop::collection::vec(part(), 0..3), any::<bool>())
             .prop_map(|(content, is_error)| Answer::Result { content, is_error }),
     ]
@@ -151,7 +151,7 @@ fn event() -> impl Strategy<Value = Event> {
                 name,
                 effect: Effect::Idempotent,
                 // As with every optional field, null stands for nothing.
-                arguments: arguments.filter(|value| !value.is_null()),
+                arguments: arguments.filter(|value| !value.is_null()).map(Box::new),
                 authors: Authors::Strangers,
             }
         }),

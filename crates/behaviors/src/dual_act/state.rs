@@ -153,7 +153,7 @@ impl State {
                 self.child_replied(behavior, key, outcome, message.as_ref());
             }
             Event::FunctionAnswered { function, output, error, .. } => {
-                self.function_answered(behavior, function, output.as_ref(), error.as_deref());
+                self.function_answered(behavior, function, output.as_deref(), error.as_deref());
             }
             Event::AgentMessage { .. } => self.spoke(),
             Event::ToolEnded { result, .. } => self.answered(result),

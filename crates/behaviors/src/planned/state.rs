@@ -175,7 +175,7 @@ impl PlannedState {
             }
             Event::ToolEnded { result, .. } => self.tool_ended(config, entry.run, result),
             Event::FunctionAnswered { function, output, .. } => {
-                self.function_answered(function, output.as_ref());
+                self.function_answered(function, output.as_deref());
             }
             Event::Note { topic, data } => self.noted(topic, data),
             _ => {}

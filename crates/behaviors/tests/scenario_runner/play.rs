@@ -130,7 +130,9 @@ impl<'a> Play<'a> {
             AnswerScript::ApproveAlways => Answer::ApproveAlways,
             AnswerScript::Deny(reason) => Answer::Deny { reason: reason.clone() },
             AnswerScript::Text(text) => Answer::text(text.clone()),
-            AnswerScript::Edit(arguments) => Answer::Edit { arguments: arguments.clone() },
+            AnswerScript::Edit(arguments) => {
+                Answer::Edit { arguments: Box::new(arguments.clone()) }
+            }
         };
         self.session().answer(&id, answer, None).map_err(|error| error.to_string())
     }

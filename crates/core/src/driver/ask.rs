@@ -226,11 +226,11 @@ impl Driver {
         let message = Arc::new(message);
         let event = Event::AgentMessage {
             message: Arc::clone(&message),
-            model: model.name().to_owned(),
+            model: ledger.model_named(model.name()),
             usage,
             stop,
             elapsed_ms: elapsed_ms(began),
-            aside: ask.aside.clone(),
+            aside: ask.aside.as_deref().map(Box::from),
         };
         self.shared.append_locked(&mut ledger, self.run, event)?;
         Ok(message)

@@ -223,6 +223,7 @@ impl Driver {
                     call.arguments = arguments.clone();
                     changed = Some(arguments.clone());
                     let call_id = call.id.clone();
+                    let arguments = Box::new(arguments);
                     self.hook_answered(&hook, HookChange::PreTool { call_id, arguments })?;
                 }
                 Ok(PreTool::Refuse(reason)) => {
@@ -261,7 +262,7 @@ impl Driver {
                 call_id: call.id.clone(),
                 name: call.name.clone(),
                 effect,
-                arguments: changed.then(|| call.arguments.clone()),
+                arguments: changed.then(|| Box::new(call.arguments.clone())),
                 authors: tool.spec().authors,
             })?;
         }

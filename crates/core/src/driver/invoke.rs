@@ -29,7 +29,7 @@ impl Driver {
             },
         };
         let (output, error) = match answer {
-            Ok(output) => (Some(output), None),
+            Ok(output) => (Some(Box::new(output)), None),
             Err(error) => (None, Some(error)),
         };
         let usage = *elsewhere.lock().unwrap_or_else(PoisonError::into_inner);

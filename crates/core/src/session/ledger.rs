@@ -27,6 +27,8 @@ pub(crate) struct Ledger {
     call_ids: HashSet<CallId>,
     /// What the session was given to use when it began, besides what its agent may.
     given: Budget,
+    /// The names of the models that answered, each kept once for all its entries.
+    models: Vec<Arc<str>>,
     /// Ids of requests, so that mail is not delivered twice.
     requests: HashSet<MessageId>,
 }
@@ -80,8 +82,19 @@ impl Ledger {
             read: Authors::Known,
             call_ids: HashSet::new(),
             given: Budget::default(),
+            models: Vec::new(),
             requests: HashSet::new(),
         }
+    }
+
+    /// A model's name, to be written into an entry.
+    pub(crate) fn model_named(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.models.iter().find(|known| ***known == *name) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = Arc::from(name);
+        self.models.push(Arc::clone(&name));
+        name
     }
 
     pub(crate) fn run(&self, id: RunId) -> Option<&Run> {

@@ -2,9 +2,11 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    hash::BuildHasher,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64, atomic::Ordering},
 };
 
+use foldhash::fast::RandomState;
 use futures::future::{BoxFuture, FutureExt, ready};
 
 use super::{Claim, ListQuery, Mail, SessionSummary, Store, StoreError};
@@ -12,6 +14,9 @@ use crate::{Entry, SessionId};
 
 /// How many entries a short conversation has.
 const SHORT: usize = 6;
+
+/// How many shelves there are.
+const SHELVES: usize = 16;
 
 /// A store that is gone with the process.
 ///
@@ -24,20 +29,19 @@ pub struct MemoryStore {
 
 #[derive(Debug, Default)]
 struct Shared {
-    sessions: Mutex<Sessions>,
+    /// Each has its own lock: sessions that have nothing to do with each other rarely meet.
+    shelves: [Mutex<Shelf>; SHELVES],
+    places: RandomState,
     version: AtomicU64,
     /// How many sessions that are over and let go are kept.
     keeps: Option<usize>,
-}
-
-#[derive(Debug, Default)]
-struct Sessions {
-    /// Boxed, because the table moves what it holds whenever it grows.
-    all: HashMap<SessionId, Box<Kept>>,
     /// Those that are over and were let go, the first of them first. One that was taken up again
     /// stands here still.
-    over: VecDeque<SessionId>,
+    over: Mutex<VecDeque<SessionId>>,
 }
+
+/// Sessions, boxed because the table moves what it holds whenever it grows.
+type Shelf = HashMap<SessionId, Box<Kept>, RandomState>;
 
 #[derive(Debug)]
 struct Kept {
@@ -60,8 +64,12 @@ impl MemoryStore {
         Self { shared: Arc::new(Shared { keeps: Some(sessions), ..Shared::default() }) }
     }
 
-    fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Where a session stands, if there is one of this id.
+    fn shelf(&self, session: &SessionId) -> MutexGuard<'_, Shelf> {
+        let at = self.shared.places.hash_one(session) % SHELVES as u64;
+        let [first, ..] = &self.shared.shelves;
+        // It is always one of them.
+        lock(self.shared.shelves.get(at as usize).unwrap_or(first))
     }
 
     fn with<T>(
@@ -69,38 +77,47 @@ impl MemoryStore {
         session: &SessionId,
         work: impl FnOnce(&mut Kept) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        match self.sessions().all.get_mut(session) {
+        match self.shelf(session).get_mut(session) {
             Some(kept) => work(kept),
             None => Err(StoreError::NotFound(session.clone())),
         }
     }
-}
 
-impl MemoryStore {
     /// A claim that gives the session back.
     fn release_of(&self, session: &SessionId) -> Claim {
         let store = self.clone();
         let id = session.clone();
-        Claim::new(move || store.sessions().let_go(&id, store.shared.keeps))
+        Claim::new(move || store.let_go(id))
     }
-}
 
-impl Sessions {
-    fn let_go(&mut self, id: &SessionId, keeps: Option<usize>) {
-        // A deleted session has nothing to give back.
-        let Some(kept) = self.all.get_mut(id) else { return };
-        kept.claimed = false;
-        let Some(keeps) = keeps else { return };
-        if kept.is_over() {
-            self.over.push_back(id.clone());
+    fn let_go(&self, id: SessionId) {
+        let is_over = match self.shelf(&id).get_mut(&id) {
+            Some(kept) => {
+                kept.claimed = false;
+                kept.is_over()
+            }
+            // A deleted session has nothing to give back.
+            None => return,
+        };
+        let Some(keeps) = self.shared.keeps else { return };
+        let mut over = lock(&self.shared.over);
+        if is_over {
+            over.push_back(id);
         }
-        while self.over.len() > keeps {
-            let Some(oldest) = self.over.pop_front() else { return };
-            if self.all.get(&oldest).is_some_and(|kept| kept.is_over()) {
-                self.all.remove(&oldest);
+        let too_many = over.len().saturating_sub(keeps);
+        let oldest: Vec<SessionId> = over.drain(..too_many).collect();
+        drop(over);
+        for id in oldest {
+            let mut shelf = self.shelf(&id);
+            if shelf.get(&id).is_some_and(|kept| kept.is_over()) {
+                shelf.remove(&id);
             }
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Kept {
@@ -134,8 +151,8 @@ fn now<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 
 impl Store for MemoryStore {
     fn create(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<Claim, StoreError> {
-        let mut sessions = self.sessions();
-        if sessions.all.contains_key(session) {
+        let mut shelf = self.shelf(session);
+        if shelf.contains_key(session) {
             return Err(StoreError::Exists(session.clone()));
         }
         let mut kept = Box::new(Kept {
@@ -146,8 +163,8 @@ impl Store for MemoryStore {
             next_mail: 1,
         });
         kept.push(entries)?;
-        sessions.all.insert(session.clone(), kept);
-        drop(sessions);
+        shelf.insert(session.clone(), kept);
+        drop(shelf);
         Ok(self.release_of(session))
     }
 
@@ -175,21 +192,22 @@ impl Store for MemoryStore {
         &self,
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
-        now(Ok(self.sessions().all.get(session).map(|kept| kept.summary.clone())))
+        now(Ok(self.shelf(session).get(session).map(|kept| kept.summary.clone())))
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
         let limit = if query.limit == 0 { 50 } else { query.limit };
-        let mut found: Vec<SessionSummary> = self
-            .sessions()
-            .all
-            .values()
-            .map(|kept| &kept.summary)
-            .filter(|summary| query.before.is_none_or(|before| summary.updated_at < before))
-            .filter(|summary| query.agent.as_ref().is_none_or(|agent| *agent == summary.agent))
-            .filter(|summary| query.status.as_ref().is_none_or(|status| *status == summary.status))
-            .cloned()
-            .collect();
+        let fits = |summary: &SessionSummary| {
+            query.before.is_none_or(|before| summary.updated_at < before)
+                && query.agent.as_ref().is_none_or(|agent| *agent == summary.agent)
+                && query.status.as_ref().is_none_or(|status| *status == summary.status)
+        };
+        let mut found: Vec<SessionSummary> = Vec::new();
+        for shelf in &self.shared.shelves {
+            let shelf = lock(shelf);
+            let summaries = shelf.values().map(|kept| &kept.summary);
+            found.extend(summaries.filter(|summary| fits(summary)).cloned());
+        }
         found.sort_by(|a, b| (b.updated_at, &b.id).cmp(&(a.updated_at, &a.id)));
         found.truncate(limit);
         now(Ok(found))
@@ -200,16 +218,18 @@ impl Store for MemoryStore {
         prefix: &str,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        let sessions = self.sessions();
-        let fits = sessions.all.keys().filter(|id| id.as_str().starts_with(prefix));
-        let mut found: Vec<SessionId> = fits.cloned().collect();
+        let mut found: Vec<SessionId> = Vec::new();
+        for shelf in &self.shared.shelves {
+            let shelf = lock(shelf);
+            found.extend(shelf.keys().filter(|id| id.as_str().starts_with(prefix)).cloned());
+        }
         found.sort();
         found.truncate(limit);
         now(Ok(found))
     }
 
     fn delete(&self, session: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
-        now(match self.sessions().all.remove(session) {
+        now(match self.shelf(session).remove(session) {
             Some(_) => Ok(()),
             None => Err(StoreError::NotFound(session.clone())),
         })

@@ -73,7 +73,7 @@ impl JournalAnswers {
                     if !model.is_empty() {
                         answers.push(Recorded::Said {
                             message: Arc::clone(message),
-                            model: model.clone(),
+                            model: model.to_string(),
                             usage: *usage,
                             stop: stop.clone(),
                             told: told.clone(),

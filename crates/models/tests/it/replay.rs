@@ -351,7 +351,7 @@ async fn words_put_into_the_agents_mouth_are_not_asked_for_and_a_cut_answer_ends
         0,
         Event::AgentMessage {
             message: Arc::clone(&mouth),
-            model: String::new(),
+            model: Arc::default(),
             usage: Usage::default(),
             stop: Some(StopReason::Completed),
             elapsed_ms: 0,

@@ -115,7 +115,8 @@ impl Routing {
             Event::UserRequest { message, .. } => self.joined(message),
             Event::FunctionAnswered { function, output, .. } if function == KNOWN => {
                 // An unreadable directory is an empty one: the task can still be done here.
-                let known = output.clone().and_then(|known| serde_json::from_value(known).ok());
+                let known =
+                    output.as_deref().and_then(|known| serde_json::from_value(known.clone()).ok());
                 self.peers = known.unwrap_or_default();
                 self.phase = self.first_decision(settings);
             }
