@@ -89,7 +89,7 @@ pub(super) async fn answer(
     let answered = match version {
         Version::V1_0 => dispatch(service, &call, &id, method, params).await,
         Version::V0_3 => match value_of(params) {
-            Ok(params) => legacy::dispatch(service, &call, &id, method, params).await,
+            Ok(params) => Box::pin(legacy::dispatch(service, &call, &id, method, params)).await,
             Err(error) => Err(error),
         },
     };
@@ -155,15 +155,28 @@ async fn dispatch(
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<Response, A2AError> {
-    Ok(match method {
+    match method {
         m::SEND_MESSAGE => {
             let request = read_request(params)?;
-            ok(id, service.send(call, request, Begin::default()).await?)
+            Ok(ok(id, service.send(call, request, Begin::default()).await?))
         }
         m::SEND_STREAMING_MESSAGE => {
             let updates = service.stream(call, read_request(params)?).await?;
-            stream(id, updates)
+            Ok(stream(id, updates))
         }
+        // Boxed, so that a message does not take the room of the largest of them.
+        other => Box::pin(dispatch_more(service, call, id, other, params)).await,
+    }
+}
+
+async fn dispatch_more(
+    service: &Service,
+    call: &Call,
+    id: &JsonRpcId,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<Response, A2AError> {
+    Ok(match method {
         m::SUBSCRIBE_TO_TASK => {
             let request: a2a::SubscribeToTaskRequest = read_request(params)?;
             let updates = service.subscribe(call, &request.id).await?;

@@ -8,6 +8,7 @@ use std::{
 
 use a2a::{A2AError, TaskState};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use foldhash::fast::RandomState;
 
 use super::{record::Birth, view::TaskView};
 use crate::fault;
@@ -81,7 +82,7 @@ impl Cursor {
 /// All tasks of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    tasks: HashMap<Arc<str>, Listed>,
+    tasks: HashMap<Arc<str>, Listed, RandomState>,
     /// By the time of their state, so that a page is cut and not sorted.
     order: BTreeSet<Cursor>,
     /// By owner and conversation, the last begun of each.
@@ -94,12 +95,12 @@ pub(crate) struct Index {
 }
 
 /// Tasks by names that their owners gave.
-type Named = HashMap<String, HashMap<String, Arc<str>>>;
+type Named = HashMap<String, HashMap<String, Arc<str>, RandomState>, RandomState>;
 
 fn name(named: &mut Named, owner: &str, name: &str, id: &Arc<str>) {
     // Most owners are known already.
     if !named.contains_key(owner) {
-        named.insert(owner.to_owned(), HashMap::new());
+        named.insert(owner.to_owned(), HashMap::default());
     }
     if let Some(names) = named.get_mut(owner) {
         names.insert(name.to_owned(), Arc::clone(id));

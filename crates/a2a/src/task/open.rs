@@ -11,6 +11,7 @@ use duologue_core::{
     Agent, Attendance, Budget, Metadata, Session, SessionError, SessionId, SessionOptions, Store,
     StoreError,
 };
+use foldhash::fast::RandomState;
 
 /// How often a session that is just being let go is tried again, and how long it takes between.
 const TRIES: u32 = 50;
@@ -26,7 +27,7 @@ pub(crate) struct Open {
 pub(crate) struct OpenSessions {
     agent: Agent,
     store: Arc<dyn Store>,
-    open: Mutex<HashMap<SessionId, Weak<Open>>>,
+    open: Mutex<HashMap<SessionId, Weak<Open>, RandomState>>,
     /// One at a time takes up the same session.
     opening: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
 }

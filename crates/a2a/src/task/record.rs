@@ -136,3 +136,18 @@ impl Update {
         }
     }
 }
+
+/// What one entry changes.
+pub(super) struct Updates {
+    pub(super) seq: u64,
+    /// Whether anybody wants to know.
+    pub(super) is_told: bool,
+    pub(super) list: Vec<Update>,
+}
+
+impl Updates {
+    pub(super) fn push(&mut self, response: StreamResponse) {
+        let part = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(Update { place: Some(Place { seq: self.seq, part }), response });
+    }
+}

@@ -23,7 +23,7 @@ use super::{
     delegation::{told_usage, was_passed_on},
     record::{
         ARTIFACT, BIRTH, Birth, DELEGATED_TO, DELIVERED, DIRECT, INQUIRIES, OUTCOME, PIECE, Piece,
-        Place, SAID, Said, TARGET, Update,
+        Place, SAID, Said, TARGET, Update, Updates,
     },
     state::{is_settled, state_of},
 };
@@ -349,32 +349,40 @@ impl TaskView {
 
     fn end(&mut self, outcome: &Outcome, entry: &Entry, updates: &mut Updates) {
         let candidate = self.candidate.take();
-        let mut words = None;
+        // Words are for whoever reads them.
+        let words = match self.purpose {
+            Purpose::State => None,
+            _ => self.last_words(outcome, candidate, entry, updates),
+        };
+        let mut state = state_of(outcome);
+        // What another agent wants credentials for is a question here, of that kind.
+        if let Outcome::InputRequired { inquiries } = outcome
+            && inquiries.iter().any(|inquiry| self.credentials.contains(&inquiry.id))
+        {
+            state = TaskState::AuthRequired;
+        }
+        self.enter(state, words, entry.at, updates);
+    }
+
+    /// What stands beside the state that a turn ended in. An answer becomes an artifact instead.
+    fn last_words(
+        &mut self,
+        outcome: &Outcome,
+        candidate: Option<Arc<Message>>,
+        entry: &Entry,
+        updates: &mut Updates,
+    ) -> Option<a2a::Message> {
         match outcome {
             Outcome::Completed => {
                 if let Some(message) = candidate
                     && message.parts.iter().any(is_public)
                 {
-                    let parts = parts_to_wire(&message.parts);
-                    if message.metadata.contains_key(DIRECT) {
-                        let mut direct = message_to_wire(&message, &self.id, self.context());
-                        direct.task_id = None;
-                        self.direct = Some(direct);
-                    }
-                    self.answers_given += 1;
-                    let artifact = Artifact {
-                        artifact_id: format!("answer-{}", self.answers_given),
-                        name: Some("answer".to_owned()),
-                        description: None,
-                        parts,
-                        metadata: None,
-                        extensions: None,
-                    };
-                    self.add_artifact(Piece { artifact, append: false, last_chunk: true }, updates);
+                    self.give_answer(&message, updates);
                 }
+                None
             }
             Outcome::InputRequired { inquiries } => {
-                words = Some(self.question(inquiries, candidate.as_deref(), entry.seq));
+                Some(self.question(inquiries, candidate.as_deref(), entry.seq))
             }
             other => {
                 if let Some(message) = candidate {
@@ -391,17 +399,27 @@ impl TaskView {
                 // A reader that speaks our language learns which of its own outcomes it is.
                 let ours = serde_json::to_value(other).unwrap_or(Value::Null);
                 message.metadata = Some(HashMap::from([(OUTCOME.to_owned(), ours)]));
-                words = Some(message);
+                Some(message)
             }
         }
-        let mut state = state_of(outcome);
-        // What another agent wants credentials for is a question here, of that kind.
-        if let Outcome::InputRequired { inquiries } = outcome
-            && inquiries.iter().any(|inquiry| self.credentials.contains(&inquiry.id))
-        {
-            state = TaskState::AuthRequired;
+    }
+
+    fn give_answer(&mut self, message: &Message, updates: &mut Updates) {
+        if message.metadata.contains_key(DIRECT) {
+            let mut direct = message_to_wire(message, &self.id, self.context());
+            direct.task_id = None;
+            self.direct = Some(direct);
         }
-        self.enter(state, words, entry.at, updates);
+        self.answers_given += 1;
+        let artifact = Artifact {
+            artifact_id: format!("answer-{}", self.answers_given),
+            name: Some("answer".to_owned()),
+            description: None,
+            parts: parts_to_wire(&message.parts),
+            metadata: None,
+            extensions: None,
+        };
+        self.add_artifact(Piece { artifact, append: false, last_chunk: true }, updates);
     }
 
     /// What an agent that waits says.
@@ -558,20 +576,6 @@ impl TaskView {
         if self.purpose.has_snapshots() {
             self.history.push(message);
         }
-    }
-}
-
-struct Updates {
-    seq: u64,
-    /// Whether anybody wants to know.
-    is_told: bool,
-    list: Vec<Update>,
-}
-
-impl Updates {
-    fn push(&mut self, response: StreamResponse) {
-        let part = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(Update { place: Some(Place { seq: self.seq, part }), response });
     }
 }
 
