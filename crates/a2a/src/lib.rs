@@ -47,6 +47,7 @@ pub use server::{ServeError, Server, Serving};
 pub use service::Limits;
 pub use signature::{CardError, CardKey, verify_card};
 pub use task::{give_artifact, kept_task, kept_tasks, reply_directly};
+pub use wire::whole_numbers;
 
 /// Choose the one TLS of the whole product, unless somebody has.
 fn install_tls() {

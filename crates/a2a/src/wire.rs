@@ -95,6 +95,36 @@ fn camel(name: &str) -> String {
     out
 }
 
+/// Data as it was meant: the protocol's own types hold every number as a double, and so 3 comes out
+/// of some bindings as 3.0.
+///
+/// ```
+/// use serde_json::json;
+///
+/// let told = json!({"count": 3.0, "mean": 0.5});
+/// assert_eq!(duologue_a2a::whole_numbers(told), json!({"count": 3, "mean": 0.5}));
+/// ```
+pub fn whole_numbers(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(whole(&number).unwrap_or(number)),
+        Value::Array(items) => items.into_iter().map(whole_numbers).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, whole_numbers(value))).collect()
+        }
+        other => other,
+    }
+}
+
+/// A double as a whole number, where it is one that doubles hold exactly.
+fn whole(number: &serde_json::Number) -> Option<serde_json::Number> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let double = number.as_f64().filter(|_| number.is_f64())?;
+    let is_whole = double.fract() == 0.0 && double.abs() <= EXACT;
+    // It is whole and within bounds, so nothing is cut off.
+    #[allow(clippy::cast_possible_truncation, reason = "it was looked at")]
+    is_whole.then(|| (double as i64).into())
+}
+
 #[cfg(test)]
 mod tests {
     use a2a::SendMessageRequest;

@@ -12,6 +12,8 @@ use duologue_core::{FileSource, Message, MessageId, Metadata, Part, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::wire::whole_numbers;
+
 /// Where a message keeps what only the protocol knows.
 const KEPT: &str = "a2a";
 
@@ -105,7 +107,7 @@ fn part_from_wire(part: &a2a::Part) -> Part {
     };
     match &part.content {
         PartContent::Text(text) => Part::text(text.as_str()),
-        PartContent::Data(value) => Part::Data { value: value.clone() },
+        PartContent::Data(value) => Part::Data { value: whole_numbers(value.clone()) },
         PartContent::Raw(bytes) => file(FileSource::Base64(BASE64.encode(bytes))),
         PartContent::Url(url) => file(FileSource::Url(url.clone())),
     }

@@ -9,6 +9,7 @@ use duologue_a2a::{
         Artifact, Message, Part, PartContent, Role, SendMessageConfiguration, SendMessageRequest,
         SendMessageResponse, StreamResponse, Task, TaskState, TaskStatus,
     },
+    whole_numbers,
 };
 use duologue_core::Outcome;
 use futures::StreamExt;
@@ -243,7 +244,7 @@ fn parts_text(parts: &[Part]) -> String {
     let texts = parts.iter().map(|part| match &part.content {
         PartContent::Text(text) => text.clone(),
         PartContent::Url(url) => url.clone(),
-        PartContent::Data(value) => value.to_string(),
+        PartContent::Data(value) => whole_numbers(value.clone()).to_string(),
         PartContent::Raw(bytes) => {
             let name = part.filename.as_deref().unwrap_or("a file");
             format!("[{name}, {} bytes]", bytes.len())
