@@ -67,6 +67,8 @@ pub(crate) struct Walk {
     folder: PathBuf,
     agents: Vec<Served>,
     tell: Box<dyn FnMut(&str)>,
+    /// How much a model saw another way.
+    otherwise: usize,
 }
 
 struct Served {
@@ -78,7 +80,8 @@ impl Walk {
     /// Start the three.
     pub(crate) fn begin(setup: Setup, tell: impl FnMut(&str) + 'static) -> Outcome<Self> {
         let folder = std::env::temp_dir().join(format!("three-agents-{}", std::process::id()));
-        let mut walk = Self { setup, folder, agents: Vec::new(), tell: Box::new(tell) };
+        let mut walk =
+            Self { setup, folder, agents: Vec::new(), tell: Box::new(tell), otherwise: 0 };
         for (at, (id, name, about)) in AGENTS.into_iter().enumerate() {
             let folder = walk.folder_of(at);
             fs::create_dir_all(&folder)?;
@@ -117,7 +120,10 @@ impl Walk {
 
         self.title("Delegation: One passes on what Two knows better");
         let question = "A question of geography: what is the capital of France?";
-        self.expect(&["send", &one, question], 0, &["Paris", "Agent Two"])?;
+        // The scripts say whose words they are; whether Two was asked stands in its list.
+        let said: &[&str] =
+            if self.setup.is_scripted() { &["Paris", "Agent Two"] } else { &["Paris"] };
+        self.expect(&["send", &one, question], 0, said)?;
         self.expect(&["tasks", "list", "--url", &two], 0, &["capital of France"])?;
 
         self.title("Rejection: what must not be done is declined, with a reason");
@@ -136,7 +142,13 @@ impl Walk {
         }
         self.expect(&["send", &one, list], 0, &["agent-two", "agent-three"])?;
         self.expect(&["tasks", "list", "--url", &one], 0, &["capital of France", "rejected"])?;
-        self.say("\nEverything went as it should.");
+        self.say(&match self.otherwise {
+            0 => "\nEverything went as it should.".to_owned(),
+            1 => "\nOne thing went another way with this model; it is marked above.".to_owned(),
+            many => {
+                format!("\n{many} things went another way with this model; see the marks above.")
+            }
+        });
         Ok(())
     }
 
@@ -199,6 +211,7 @@ impl Walk {
             (true, _) => Ok(()),
             // A model may see it another way; whoever watches judges.
             (false, false) => {
+                self.otherwise += 1;
                 self.say(&format!("(expected: exit code {code}, {})", said.join(", ")));
                 Ok(())
             }

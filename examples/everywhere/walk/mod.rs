@@ -101,6 +101,17 @@ const FILES: [(&str, &str); 4] = [
     ("client.py", include_str!("../client.py")),
 ];
 
+/// What a model hears that wants to run something else.
+const NOT_THIS: &str = "Not this command. The time is given by the tool clock__current_time. The sale is \
+                        entered by the tool shell with: echo 'sale of N euro' >> ledger.txt, with \
+                        the amount for N.";
+
+/// What it hears when the sale is entered and it wants to go on.
+const NO_MORE: &str = "The sale is entered. Nothing else is to be done.";
+
+/// How often another agent is told so.
+const NO_MORE_TIMES: usize = 5;
+
 /// The entry, which nothing of the walk changes.
 const ENTRY: &str = include_str!("../shop/duologue.toml");
 
@@ -109,6 +120,8 @@ pub(crate) struct Walk {
     setup: Setup,
     folder: PathBuf,
     tell: Box<dyn FnMut(&str)>,
+    /// The calls that were refused, each once.
+    refused: Vec<String>,
 }
 
 /// A call that waits for a yes.
@@ -145,7 +158,7 @@ impl Walk {
     /// Put everything in its place.
     pub(crate) fn begin(setup: Setup, tell: impl FnMut(&str) + 'static) -> Outcome<Self> {
         let folder = std::env::temp_dir().join(format!("everywhere-{}", std::process::id()));
-        let mut walk = Self { setup, folder, tell: Box::new(tell) };
+        let mut walk = Self { setup, folder, tell: Box::new(tell), refused: Vec::new() };
         fs::create_dir_all(walk.shop())?;
         for (name, text) in FILES {
             fs::write(walk.shop().join(name), text)?;
@@ -260,26 +273,67 @@ impl Walk {
         Ok(())
     }
 
-    /// Wait until a call of a session waits for a yes. Nothing has happened by then.
+    /// Wait until the call that enters the sale waits for a yes. Nothing has happened by then.
     fn waiting(&mut self, ledger: usize) -> Outcome<Waiting> {
+        self.waiting_or(ledger, |walk, wrong| walk.deny(wrong, NOT_THIS))
+    }
+
+    /// The same. What a model wants to run instead is refused, as whoever reads it would.
+    fn waiting_or(
+        &mut self,
+        ledger: usize,
+        refuse: impl Fn(&mut Self, &Waiting) -> Outcome<()>,
+    ) -> Outcome<Waiting> {
         let waiting = self.until("a call that waits for a yes", |walk| {
             let list =
                 walk.quietly(&["sessions", "list", "--status", "input_required", "--json"])?;
             let Some(line) = list.text.lines().next() else { return Ok(None) };
             let found: Value = serde_json::from_str(line)?;
             let session = text(&found, "id")?.to_owned();
-            let entries = walk.journal(&session)?;
-            let asked = entries.iter().rev().find(|entry| entry.get("asks").is_some());
-            let asked = asked.filter(|asked| asked.get("asks").is_some_and(|it| it == "approval"));
-            let Some(asked) = asked else { return Err("it asks for something else".into()) };
-            let call = text(asked, "id")?.to_owned();
-            let asked_at = asked.get("seq").and_then(Value::as_u64).ok_or("an entry has no seq")?;
-            Ok(Some(Waiting { session, call, asked_at }))
+            let Some((waiting, asked)) = walk.open_question(session)? else { return Ok(None) };
+            if asked.get("asks").is_none_or(|it| it != "approval") {
+                return Err(format!("it asks for something else: {asked}").into());
+            }
+            let command = asked.pointer("/call/arguments/command").and_then(Value::as_str);
+            let enters =
+                |command: &str| command.contains("sale of") && command.contains(">> ledger");
+            if walk.setup.is_scripted() || command.is_some_and(enters) {
+                return Ok(Some(waiting));
+            }
+            if !walk.refused.contains(&waiting.call) {
+                walk.refused.push(waiting.call.clone());
+                refuse(walk, &waiting)?;
+            }
+            Ok(None)
         })?;
         match self.ledger().len() {
             now if now == ledger => Ok(waiting),
             _ => Err("the ledger was written before anybody said yes".into()),
         }
+    }
+
+    /// The last question of a session that nobody has answered, and the entry that asks it.
+    fn open_question(&mut self, session: String) -> Outcome<Option<(Waiting, Value)>> {
+        let entries = self.journal(&session)?;
+        let asked = entries.iter().rev().find(|entry| entry.get("asks").is_some());
+        let Some(asked) = asked else { return Ok(None) };
+        let is_answer = |entry: &Value| {
+            let kind = entry.get("kind").and_then(Value::as_str);
+            kind == Some("external_action_result") && entry.get("id") == asked.get("id")
+        };
+        if entries.iter().any(is_answer) {
+            return Ok(None);
+        }
+        let call = text(asked, "id")?.to_owned();
+        let asked_at = asked.get("seq").and_then(Value::as_u64).ok_or("an entry has no seq")?;
+        Ok(Some((Waiting { session, call, asked_at }, asked.clone())))
+    }
+
+    /// Say no, from another process than the one that works.
+    fn deny(&mut self, waiting: &Waiting, why: &str) -> Outcome<()> {
+        let Waiting { session, call, .. } = waiting;
+        self.duo(&["sessions", "answer", session, call, "deny", "--reason", why])?;
+        Ok(())
     }
 
     /// Say yes, from another process than the one that works.
@@ -312,19 +366,13 @@ impl Walk {
 
     /// A model that wants more than it was asked for does not get it.
     fn refuse_more(&mut self, session: &str) -> Outcome<()> {
-        let entries = self.journal(session)?;
-        let asked = entries.iter().rev().find(|entry| entry.get("asks").is_some());
-        let Some(asked) = asked else { return Ok(()) };
-        let id = text(asked, "id")?.to_owned();
-        let is_answer = |entry: &Value| {
-            let kind = entry.get("kind").and_then(Value::as_str);
-            kind == Some("external_action_result") && entry.get("id") == asked.get("id")
-        };
-        if !entries.iter().any(is_answer) {
-            let why = "The sale is entered. Nothing else is to be done.";
-            self.duo(&["sessions", "answer", session, &id, "deny", "--reason", why])?;
+        let Some((waiting, asked)) = self.open_question(session.to_owned())? else { return Ok(()) };
+        let is_approval = asked.get("asks").is_some_and(|asks| asks == "approval");
+        if !is_approval || self.refused.contains(&waiting.call) {
+            return Ok(());
         }
-        Ok(())
+        self.refused.push(waiting.call.clone());
+        self.deny(&waiting, NO_MORE)
     }
 
     /// All entries of a session.

@@ -9,11 +9,12 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    Outcome, Place, Waiting, Walk, Worked, page, process::Process, terminal::Terminal, text,
+    NO_MORE, NO_MORE_TIMES, NOT_THIS, Outcome, Place, Waiting, Walk, Worked, page,
+    process::Process, terminal::Terminal, text,
 };
 
 /// What the clerk is asked for.
-const TASK: &str = "Look at the clock, then enter the sale of 50 euro.";
+const TASK: &str = "Enter the sale of 50 euro.";
 
 /// What a person at a terminal is asked.
 const ASKED: &str = "Run it?";
@@ -77,6 +78,7 @@ impl Walk {
         self.sees(&mut terminal, ASKED)?;
         self.approve(&waiting, lines)?;
         self.sees(&mut terminal, "answered elsewhere")?;
+        self.settled(&session)?;
         terminal.ends(self.patience())?;
         Ok(waiting)
     }
@@ -94,14 +96,26 @@ impl Walk {
         let sent = self.expect(&["send", &desk_url, TASK], 3, &["--task"])?;
         let mut words = sent.split_whitespace().skip_while(|word| *word != "--task").skip(1);
         let task = words.next().ok_or("no task was told")?.to_owned();
-        let waiting = self.waiting(lines)?;
+        // Whoever asked the desk answers the desk.
+        let waiting = self.waiting_or(lines, |walk, _| {
+            walk.duo(&["send", &desk_url, NOT_THIS, "--task", &task]).map(drop)
+        })?;
         clerk.kill()?;
         self.killed();
         let port = url.rsplit(':').next().unwrap_or_default().to_owned();
         let (_clerk, _) = self.served(&port)?;
         self.waiting(lines)?;
-        self.expect(&["send", &desk_url, "yes", "--task", &task], 0, &[])?;
-        Ok(waiting)
+        let mut ran = self.duo(&["send", &desk_url, "yes", "--task", &task])?;
+        for _ in 0..NO_MORE_TIMES {
+            if ran.code != Some(3) || self.setup.is_scripted() {
+                break;
+            }
+            ran = self.duo(&["send", &desk_url, NO_MORE, "--task", &task])?;
+        }
+        match ran.code {
+            Some(0) => Ok(waiting),
+            code => Err(format!("the desk ended with {code:?}").into()),
+        }
     }
 
     /// The folder of the other agent.
@@ -138,6 +152,7 @@ impl Walk {
         let mut client = self.client(python, &url)?;
         client.prints("asked:", self.patience())?;
         self.approve(&waiting, lines)?;
+        self.settled(&waiting.session)?;
         client.prints("answer:", self.patience())?;
         let said = client.ends(self.patience())?;
         self.say(said.trim_end());
@@ -175,6 +190,7 @@ impl Walk {
         let mut run = self.start(&folder, &words)?;
         run.prints("needs an approval", self.patience())?;
         self.approve(&waiting, lines)?;
+        self.settled(&waiting.session)?;
         let said = run.ends(self.patience())?;
         self.say(said.trim_end());
         // The bench judges by its own task, and so does whoever reads the session later.
@@ -189,7 +205,7 @@ impl Walk {
     fn browse(&mut self) -> Outcome<Waiting> {
         let address = page::serve()?;
         let task = format!(
-            "Look at the clock, open http://{address}/sale with navigate, read it with snapshot, then \
+            "Open http://{address}/sale with navigate, read it with snapshot, then \
              enter the sale that stands there."
         );
         let allow = format!("browser.allow=[\"{address}\"]");
