@@ -184,7 +184,7 @@ impl TaskRouter {
             },
             (Point::Recovery, _) => match failed {
                 Some((work, step, how)) => {
-                    prompt::recovery(&state.peers, step, how, work.synthesised)
+                    prompt::recovery(&specs, &state.peers, step, how, work.synthesised)
                 }
                 None => return self.work(run, state),
             },

@@ -38,8 +38,8 @@ fn tools(text: &mut String, specs: &[&ToolSpec]) {
     }
 }
 
-/// The other agents, one in a line.
-fn agents(text: &mut String, peers: &[Peer]) {
+/// The other agents, one in a line. A skill that is a tool here too speaks for nobody.
+fn agents(text: &mut String, specs: &[&ToolSpec], peers: &[Peer]) {
     if peers.is_empty() {
         text.push_str("Other agents: none are known.\n");
         return;
@@ -48,8 +48,14 @@ fn agents(text: &mut String, peers: &[Peer]) {
     for peer in peers.iter().take(MOST_AGENTS) {
         let down = if peer.is_down { " (did not answer lately)" } else { "" };
         let _ = write!(text, "- {} ({}){down}: {}", peer.id, peer.name, cut(&peer.description));
-        if !peer.skills.is_empty() {
-            let _ = write!(text, " Skills: {}", cut(&peer.skills.join("; ")));
+        let is_own = |skill: &str| {
+            let name = skill.split(':').next();
+            specs.iter().any(|spec| Some(spec.name.as_str()) == name)
+        };
+        let skills = peer.skills.iter().map(String::as_str).filter(|skill| !is_own(skill));
+        let skills: Vec<&str> = skills.collect();
+        if !skills.is_empty() {
+            let _ = write!(text, " Skills: {}", cut(&skills.join("; ")));
         }
         text.push('\n');
     }
@@ -69,7 +75,7 @@ pub(super) fn decomposition(
 ) -> String {
     let mut text = String::new();
     tools(&mut text, specs);
-    agents(&mut text, peers);
+    agents(&mut text, specs, peers);
     let _ = write!(
         text,
         "\nFirst list the different results that the request above asks for. One question, one \
@@ -96,14 +102,14 @@ pub(super) fn decomposition(
 pub(super) fn route(specs: &[&ToolSpec], peers: &[Peer]) -> String {
     let mut text = String::new();
     tools(&mut text, specs);
-    agents(&mut text, peers);
+    agents(&mut text, specs, peers);
     text.push_str(
         "\nWho does what the request above asks for? Take the first that fits:\n\
          1. `reject` if it would help to hurt somebody, to break into something or to break the law.\n\
          2. `remote` with the agent's id, if what is asked for is what one of the other agents is \
          there for, by its description or skills.\n\
-         3. `local` for all else: general knowledge, writing, and what the tools of this agent do, \
-         such as its own card, agents, servers and connections.\n\
+         3. `local` for all else: what none of the other agents is there for, and what the tools of \
+         this agent do, such as its own card, agents, servers and connections.\n\
          Give the reason first: which agent or tool is there for this. Answer in JSON.",
     );
     text
@@ -142,13 +148,14 @@ pub(super) fn returned(step: &WorkStep, question: &str) -> String {
 }
 
 pub(super) fn recovery(
+    specs: &[&ToolSpec],
     peers: &[Peer],
     step: &WorkStep,
     outcome: &Outcome,
     is_plan: bool,
 ) -> String {
     let mut text = String::new();
-    agents(&mut text, peers);
+    agents(&mut text, specs, peers);
     let who = step.agent.as_deref().unwrap_or("this agent itself");
     let _ = write!(
         text,
