@@ -17,13 +17,11 @@
     reason = "a program that talks to a person at a terminal"
 )]
 
+#[path = "../program.rs"]
+mod program;
 mod walk;
 
-use std::{
-    error::Error,
-    path::PathBuf,
-    process::{Command, ExitCode},
-};
+use std::{error::Error, path::PathBuf, process::ExitCode};
 
 use walk::{Place, Setup, Walk};
 
@@ -38,7 +36,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
-    let mut setup = Setup { model: None, ..Setup::scripted(duo()?) };
+    let mut setup = Setup { model: None, ..Setup::scripted(program::built()?) };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
@@ -53,19 +51,4 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
     Walk::begin(setup, |line| println!("{line}"))?.go()?;
     Ok(())
-}
-
-/// The program, built beside this one.
-fn duo() -> Result<PathBuf, Box<dyn Error>> {
-    let this = std::env::current_exe()?;
-    let folder = this.parent().and_then(|examples| examples.parent()).ok_or("no target folder")?;
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--package", "duo"]);
-    if folder.ends_with("release") {
-        build.arg("--release");
-    }
-    if !build.status()?.success() {
-        return Err("duo cannot be built".into());
-    }
-    Ok(folder.join("duo"))
 }

@@ -16,13 +16,11 @@
     reason = "a program that talks to a person at a terminal"
 )]
 
+#[path = "../program.rs"]
+mod program;
 mod walk;
 
-use std::{
-    error::Error,
-    path::PathBuf,
-    process::{Command, ExitCode},
-};
+use std::{error::Error, path::PathBuf, process::ExitCode};
 
 use walk::{Setup, Walk};
 
@@ -37,7 +35,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
-    let mut setup = Setup { ports: [4200, 4201, 4202], ..Setup::scripted(duo()?) };
+    let mut setup = Setup { ports: [4200, 4201, 4202], ..Setup::scripted(program::built()?) };
     setup.model = None;
     let mut stay = false;
     let mut arguments = std::env::args().skip(1);
@@ -62,19 +60,4 @@ fn run() -> Result<(), Box<dyn Error>> {
         std::io::stdin().read_line(&mut String::new())?;
     }
     Ok(())
-}
-
-/// The program, built beside this one.
-fn duo() -> Result<PathBuf, Box<dyn Error>> {
-    let this = std::env::current_exe()?;
-    let folder = this.parent().and_then(|examples| examples.parent()).ok_or("no target folder")?;
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--package", "duo"]);
-    if folder.ends_with("release") {
-        build.arg("--release");
-    }
-    if !build.status()?.success() {
-        return Err("duo cannot be built".into());
-    }
-    Ok(folder.join("duo"))
 }
