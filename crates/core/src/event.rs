@@ -115,7 +115,7 @@ pub enum Event {
     /// Output: the agent needs something from outside.
     ExternalAction {
         /// What.
-        #[serde(flatten)]
+        #[serde(flatten, with = "asked")]
         inquiry: Box<Inquiry>,
     },
     /// A tool is about to run. Written before it does.
@@ -225,6 +225,44 @@ pub enum Event {
     /// A kind of some later version: kept and shown as it is.
     #[serde(skip)]
     Unknown(Value),
+}
+
+/// An inquiry inside an entry. An entry says by itself which run it belongs to, and a name must not
+/// come twice in one line; journals from before this had both as `run`.
+mod asked {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::{CallId, Inquiry, InquiryKind, RunId};
+
+    #[derive(Serialize)]
+    struct Written<'a> {
+        id: &'a CallId,
+        #[serde(skip_serializing_if = "super::is_root")]
+        asker: RunId,
+        #[serde(flatten)]
+        kind: &'a InquiryKind,
+    }
+
+    #[derive(Deserialize)]
+    struct Read {
+        id: CallId,
+        #[serde(default, alias = "run")]
+        asker: RunId,
+        #[serde(flatten)]
+        kind: InquiryKind,
+    }
+
+    pub(super) fn serialize<S: Serializer>(inquiry: &Inquiry, to: S) -> Result<S::Ok, S::Error> {
+        let Inquiry { id, run, kind } = inquiry;
+        Written { id, asker: *run, kind }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Box<Inquiry>, D::Error> {
+        let Read { id, asker, kind } = Read::deserialize(from)?;
+        Ok(Box::new(Inquiry { id, run: asker, kind }))
+    }
 }
 
 /// A call that a child made, in brief. The child's own entries have it whole.
@@ -435,6 +473,21 @@ mod tests {
         assert_eq!(entry.event.kind(), "telepathy");
         assert_eq!(entry.run, RunId(2));
         assert_eq!(serde_json::to_value(&entry).unwrap(), line);
+    }
+
+    #[test]
+    fn a_question_of_a_child_names_its_run_once() {
+        let kind = crate::InquiryKind::Budget { limit: crate::Limit::Steps, used: "9".into() };
+        let inquiry = Box::new(Inquiry { id: "b-1".into(), run: RunId(2), kind });
+        let event = Event::ExternalAction { inquiry };
+        let entry = Entry { seq: 4, at: 0, run: RunId(2), event: event.clone() };
+        let line = serde_json::to_string(&entry).unwrap();
+        assert_eq!(line.matches("\"run\"").count(), 1, "{line}");
+        assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry);
+        // As it was written before.
+        let old = json!({"kind": "external_action", "id": "b-1", "run": 2, "asks": "budget",
+            "limit": "steps", "used": "9"});
+        assert_eq!(serde_json::from_value::<Event>(old).unwrap(), event);
     }
 
     #[test]
