@@ -61,8 +61,18 @@ impl PlanAnswer {
         if let Some(at) = self.steps.iter().position(|step| step.title.trim().is_empty()) {
             return Err(format!("steps[{at}].title: must not be empty"));
         }
+        if let Some(step) = self.steps.iter().find(|step| is_only_number(step.title.trim())) {
+            let title = step.title.trim();
+            return Err(format!("the title {title:?} says nothing; say in words what to do"));
+        }
         Ok(())
     }
+}
+
+/// Whether a title is the id of a step and nothing else.
+fn is_only_number(title: &str) -> bool {
+    let digits = title.strip_prefix('s').unwrap_or(title);
+    !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
 }
 
 /// A title without the id of the step that it was before, which models copy from the list.
@@ -107,5 +117,24 @@ impl Plan {
                 }
             })
             .collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_says_in_words_what_is_to_be_done() {
+        let plan = |title: &str| PlanAnswer {
+            reasoning: String::new(),
+            steps: vec![StepAnswer { title: title.to_owned(), tool: String::new() }],
+        };
+        for empty in ["s1", " s12 ", "3", ""] {
+            assert!(plan(empty).check().is_err(), "{empty:?}");
+        }
+        for good in ["s1: copy the file", "sort 3 files", "stop", "s"] {
+            assert_eq!(plan(good).check(), Ok(()), "{good:?}");
+        }
     }
 }
