@@ -102,9 +102,15 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Comma
     let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(crate::house::root()).args(args);
-    // Cargo set these for us, not for the packages that we have it build.
-    for variable in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
-        command.env_remove(variable);
+    // Cargo set these for us, not for the packages that we have it build: some of them are built
+    // anew whenever these change.
+    let is_ours = |name: &OsStr| {
+        name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        })
+    };
+    for (name, _) in env::vars_os().filter(|(name, _)| is_ours(name)) {
+        command.env_remove(name);
     }
     command
 }
