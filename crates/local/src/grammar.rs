@@ -202,6 +202,26 @@ fn guided(schema: &Value, unknown: Unknown) -> Value {
 /// The largest whole number that every reader of JSON reads exactly.
 const LARGEST: i64 = (1 << 53) - 1;
 
+/// What a model says before its verdict, and how many characters of it. A small one goes in circles
+/// there until its tokens are used up.
+const REASONS: [&str; 2] = ["reasoning", "reason"];
+const LONGEST_REASON: usize = 600;
+
+/// A property's schema, with a bound for reasons that have none.
+fn bounded_property(name: &str, schema: &Value) -> Value {
+    let mut schema = bounded(schema);
+    if REASONS.contains(&name)
+        && let Value::Object(fields) = &mut schema
+        && fields.get("type").is_some_and(|kind| kind == "string")
+        && !["enum", "const", "pattern", "format", "maxLength"]
+            .iter()
+            .any(|k| fields.contains_key(*k))
+    {
+        fields.insert("maxLength".to_owned(), json!(LONGEST_REASON));
+    }
+    schema
+}
+
 /// The same schema with bounds for numbers that have none. Without them a model may write `1e999`
 /// or digits without end, which fits the schema and which no program can read.
 fn bounded(schema: &Value) -> Value {
@@ -212,10 +232,13 @@ fn bounded(schema: &Value) -> Value {
         .iter()
         .map(|(key, value)| {
             let value = match (key.as_str(), value) {
-                (
-                    "properties" | "patternProperties" | "$defs" | "definitions",
-                    Value::Object(all),
-                ) => all.iter().map(|(name, schema)| (name.clone(), bounded(schema))).collect(),
+                ("properties", Value::Object(all)) => all
+                    .iter()
+                    .map(|(name, schema)| (name.clone(), bounded_property(name, schema)))
+                    .collect(),
+                ("patternProperties" | "$defs" | "definitions", Value::Object(all)) => {
+                    all.iter().map(|(name, schema)| (name.clone(), bounded(schema))).collect()
+                }
                 ("items" | "additionalProperties", one) => bounded(one),
                 ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(all)) => {
                     all.iter().map(bounded).collect()
@@ -295,6 +318,17 @@ mod tests {
             "age": {"type": "integer", "minimum": 0, "maximum": LARGEST},
             "kind": {"enum": [1, 2]}, "all": {"type": "array", "items": {"type": "integer",
             "exclusiveMinimum": 1, "maximum": 3}}}});
+        assert_eq!(bounded(&schema), expected);
+    }
+
+    #[test]
+    fn reasons_are_brief_and_everything_else_is_as_long_as_it_wants() {
+        let schema = json!({"type": "object", "properties": {
+            "reasoning": {"type": "string"}, "reason": {"type": "string", "maxLength": 9},
+            "text": {"type": "string"}}});
+        let expected = json!({"type": "object", "properties": {
+            "reasoning": {"type": "string", "maxLength": LONGEST_REASON},
+            "reason": {"type": "string", "maxLength": 9}, "text": {"type": "string"}}});
         assert_eq!(bounded(&schema), expected);
     }
 }

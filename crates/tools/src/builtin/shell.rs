@@ -208,7 +208,7 @@ fn report(end: &End, output: &Output, config: &ShellConfig) -> Result<String, To
     }
     match end {
         End::Exited(status) if status.success() => Ok(match text.as_str() {
-            "" => "[no output]".to_owned(),
+            "" => "[done, without any output]".to_owned(),
             _ => text,
         }),
         // An exit code is an answer, not a failure: `grep` and `diff` speak that way.

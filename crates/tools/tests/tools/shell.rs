@@ -54,11 +54,15 @@ async fn a_command_gives_its_output_and_its_exit_code() {
     bench.put("a.txt", "hello\n");
     let shell = |command: &'static str| bench.call("shell", json!({"command": command}));
     assert_eq!(shell("cat a.txt").await, Ok("hello\n".to_owned()));
-    assert_eq!(shell("true").await, Ok("[no output]".to_owned()));
+    assert_eq!(shell("true").await, Ok("[done, without any output]".to_owned()));
     assert_eq!(shell("echo out; echo err >&2; echo out2").await, Ok("out\nerr\nout2\n".to_owned()));
     assert_eq!(shell("printf x; exit 3").await, Ok("x\n[exit code 3]".to_owned()));
     assert_eq!(shell("kill -9 $$").await, Ok("[ended by signal 9]".to_owned()));
-    assert_eq!(shell("cat").await, Ok("[no output]".to_owned()), "there is no input");
+    assert_eq!(
+        shell("cat").await,
+        Ok("[done, without any output]".to_owned()),
+        "there is no input"
+    );
     assert_eq!(shell("pwd -P").await, Ok(format!("{}\n", bench.root().display())));
     assert!(shell("no-such-program").await.unwrap().ends_with("[exit code 127]"));
     assert!(shell("a\0b").await.unwrap_err().contains("zero byte"));
@@ -192,7 +196,7 @@ async fn closing_its_output_does_not_end_a_command() {
     let bench = Bench::new();
     let command = "exec >/dev/null 2>&1; sleep 0.3; echo hidden; echo made > made.txt";
     let result = bench.call("shell", json!({"command": command})).await;
-    assert_eq!(result, Ok("[no output]".to_owned()));
+    assert_eq!(result, Ok("[done, without any output]".to_owned()));
     assert_eq!(bench.get("made.txt"), "made\n");
 }
 
