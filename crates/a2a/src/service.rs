@@ -9,6 +9,7 @@ use a2a::{
     SendMessageRequest, SendMessageResponse, Task, TaskPushNotificationConfig, TaskState,
     error_code,
 };
+use duologue_core::SessionId;
 use futures::Stream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -273,7 +274,7 @@ impl Service {
         for id in &page.ids {
             // One that was deleted meanwhile is left out.
             if let Ok(view) = self.0.tasks.view(&call.caller, id).await {
-                self.0.tasks.refresh(id, &view);
+                self.0.tasks.refresh(&SessionId::from(id.as_str()), &view);
                 tasks.push(view.task(history, with_artifacts));
             }
         }

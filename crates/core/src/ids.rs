@@ -1,26 +1,29 @@
 //! The ids of the one id space: a chat, a task and a simulation are all sessions.
 
-use std::fmt;
+use std::{borrow::Borrow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 /// Crockford's base 32 without the letters that are read as digits.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// `length` random characters that a person can read out and type.
-pub(crate) fn random_text(length: usize) -> String {
-    let mut text = String::with_capacity(length);
+/// Random characters that a person can read out and type.
+fn random_letters<const LENGTH: usize>() -> [u8; LENGTH] {
     let mut chance = 0_u64;
-    for at in 0..length {
+    std::array::from_fn(|at| {
         // One number is good for twelve characters of five bits.
         if at % 12 == 0 {
             chance = fastrand::u64(..);
         }
         let letter = ALPHABET.get((chance % 32) as usize).copied().unwrap_or(b'0');
-        text.push(char::from(letter));
         chance /= 32;
-    }
-    text
+        letter
+    })
+}
+
+/// Letters of the alphabet as text, which they always are.
+fn text_of(letters: &[u8]) -> &str {
+    std::str::from_utf8(letters).unwrap_or_default()
 }
 
 macro_rules! text_id {
@@ -28,7 +31,7 @@ macro_rules! text_id {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(Box<str>);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// The id as text.
@@ -51,6 +54,13 @@ macro_rules! text_id {
 
         impl AsRef<str> for $name {
             fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        // Hashed and compared as the text that it is.
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
                 &self.0
             }
         }
@@ -87,21 +97,21 @@ text_id! {
 impl SessionId {
     /// A new random id, 60 bits in 12 characters.
     pub fn random() -> Self {
-        Self(random_text(12).into())
+        Self(text_of(&random_letters::<12>()).into())
     }
 }
 
 impl MessageId {
     /// A new random id.
     pub fn random() -> Self {
-        Self(random_text(10).into())
+        Self(text_of(&random_letters::<10>()).into())
     }
 }
 
 impl CallId {
     /// A new random id, for models that do not name their calls.
     pub fn random() -> Self {
-        Self(format!("call-{}", random_text(10)).into())
+        Self(format!("call-{}", text_of(&random_letters::<10>())).into())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names with values that an application wants to find again.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -9,7 +9,8 @@ use serde::{
 use serde_json::Value;
 
 /// Names with values, in the order of their names. There are few, mostly one or none, and every
-/// message and every journal in memory has them: they take no more room than they need.
+/// message and every journal in memory has them: they take no more room than they need, and clones
+/// share it until one of them changes.
 ///
 /// ```
 /// use duologue_core::Metadata;
@@ -20,29 +21,29 @@ use serde_json::Value;
 /// assert_eq!(serde_json::to_string(&metadata)?, r#"{"ticket":17}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Metadata(Vec<(Box<str>, Value)>);
+#[derive(Clone, Default)]
+pub struct Metadata(Option<Arc<Vec<(Box<str>, Value)>>>);
 
 impl Metadata {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self(None)
     }
 
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all().is_empty()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.all().len()
     }
 
     /// The value of a name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let at = self.place_of(name).ok()?;
-        self.0.get(at).map(|(_, value)| value)
+        self.all().get(at).map(|(_, value)| value)
     }
 
     /// Whether there is a value of this name.
@@ -53,12 +54,14 @@ impl Metadata {
     /// Give a name a value; the one that it had.
     pub fn insert(&mut self, name: impl Into<Box<str>>, value: impl Into<Value>) -> Option<Value> {
         let (name, value) = (name.into(), value.into());
-        match self.place_of(&name) {
-            Ok(at) => self.0.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
+        let place = self.place_of(&name);
+        let all = Arc::make_mut(self.0.get_or_insert_default());
+        match place {
+            Ok(at) => all.get_mut(at).map(|(_, old)| std::mem::replace(old, value)),
             Err(at) => {
                 // One by one: most have a single name, and none has many.
-                self.0.reserve_exact(1);
-                self.0.insert(at, (name, value));
+                all.reserve_exact(1);
+                all.insert(at, (name, value));
                 None
             }
         }
@@ -67,18 +70,31 @@ impl Metadata {
     /// Take a name away, with its value.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.place_of(name).ok()?;
-        Some(self.0.remove(at).1)
+        let all = self.0.as_mut()?;
+        Some(Arc::make_mut(all).remove(at).1)
     }
 
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(name, value)| (&**name, value))
+        self.all().iter().map(|(name, value)| (&**name, value))
+    }
+
+    fn all(&self) -> &[(Box<str>, Value)] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 
     fn place_of(&self, name: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(known, _)| (**known).cmp(name))
+        self.all().binary_search_by(|(known, _)| (**known).cmp(name))
     }
 }
+
+impl PartialEq for Metadata {
+    fn eq(&self, other: &Self) -> bool {
+        self.all() == other.all()
+    }
+}
+
+impl Eq for Metadata {}
 
 impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -149,6 +165,16 @@ mod tests {
         assert_eq!(serde_json::to_string(&metadata).ok().as_deref(), Some(r#"{"a":2,"b":3}"#));
         assert_eq!(metadata.remove("a"), Some(2.into()));
         assert_eq!((metadata.len(), metadata.contains_key("a")), (1, false));
+    }
+
+    #[test]
+    fn a_clone_that_changes_leaves_the_other_as_it_was() {
+        let first = Metadata::from([("a", Value::from(1))]);
+        let mut second = first.clone();
+        second.insert("a", 2);
+        assert_eq!((first.get("a"), second.get("a")), (Some(&1.into()), Some(&2.into())));
+        assert_eq!(second.remove("a"), Some(2.into()));
+        assert_eq!((first.len(), second), (1, Metadata::new()));
     }
 
     #[test]

@@ -410,6 +410,11 @@ impl Session {
         Ok(SessionState { schema: SCHEMA_VERSION, entries })
     }
 
+    /// When its last entry was written, in milliseconds since 1970.
+    pub fn updated_at(&self) -> i64 {
+        self.shared.ledger().last_at
+    }
+
     /// How the last turn ended, if there was one.
     pub fn last_outcome(&self) -> Option<Outcome> {
         self.shared.ledger().run(RunId::ROOT).and_then(|run| run.state.outcome().cloned())

@@ -2,11 +2,17 @@
 
 mod jws;
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{
+    borrow::Borrow,
+    fmt,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
 use a2a::{ApiKeySecurityScheme, HttpAuthSecurityScheme, SecurityScheme};
 use axum::http::{HeaderMap, HeaderName, header::AUTHORIZATION};
 use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 
 pub(crate) use jws::KeySet;
 
@@ -14,13 +20,22 @@ pub(crate) use jws::KeySet;
 pub(crate) const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Who calls. Tasks belong to the caller who began them.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Caller(Arc<str>);
+
+/// The name of somebody about whom nothing is known.
+static ANONYMOUS: LazyLock<Caller> = LazyLock::new(|| Caller::named("anonymous"));
 
 impl Caller {
     /// Somebody about whom nothing is known.
     pub fn anonymous() -> Self {
-        Self("anonymous".into())
+        ANONYMOUS.clone()
+    }
+
+    /// Whether nothing is known about them.
+    pub fn is_anonymous(&self) -> bool {
+        *self == *ANONYMOUS
     }
 
     /// Somebody by their name, for who calls from within.
@@ -30,6 +45,13 @@ impl Caller {
 
     /// The caller's name, as journals have it.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+// Hashed and compared as the name that it is.
+impl Borrow<str> for Caller {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use a2a::{A2AError, Task, error_code};
-use duologue_core::{Budget, Message, Usage};
+use duologue_core::{Budget, Message, Metadata, Usage};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Value, json};
 
@@ -22,13 +22,19 @@ pub(crate) const DELEGATION: &str = "urn:duologue:delegation";
 /// Where a journal's message says it.
 const KEPT: &str = "a2a_path";
 
+/// The way of a request that has come to this server.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// From whoever asks.
+    Straight,
+    /// Through the hands of these, this server the last.
+    Through(Vec<String>),
+}
+
 /// The way of a request that comes to this server, or why it goes no further.
-pub(super) fn way_of(
-    message: &a2a::Message,
-    own: &str,
-    deepest: usize,
-) -> Result<Vec<String>, A2AError> {
+pub(super) fn way_of(message: &a2a::Message, own: &str, deepest: usize) -> Result<Way, A2AError> {
     let mut way: Vec<String> = match message.metadata.as_ref().and_then(|all| all.get(PATH)) {
+        None if deepest > 0 => return Ok(Way::Straight),
         None => Vec::new(),
         Some(Value::Array(hops)) => {
             hops.iter().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -48,12 +54,23 @@ pub(super) fn way_of(
         ));
     }
     way.push(own.to_owned());
-    Ok(way)
+    Ok(Way::Through(way))
 }
 
-/// Write a request's way down with it.
-pub(super) fn keep(message: &mut Message, way: Vec<String>) {
-    message.metadata.insert(KEPT, way);
+/// What is written down with a request that came straight to this server.
+pub(super) fn straight(own: &str) -> Metadata {
+    Metadata::from([(KEPT, json!([own]))])
+}
+
+/// Write a request's way down with it. Most came straight, and share the note of that.
+pub(super) fn keep(message: &mut Message, way: Way, straight: &Metadata) {
+    match way {
+        Way::Straight if message.metadata.is_empty() => message.metadata = straight.clone(),
+        Way::Straight => message.metadata.extend(straight.iter().map(|(k, v)| (k, v.clone()))),
+        Way::Through(way) => {
+            message.metadata.insert(KEPT, way);
+        }
+    }
 }
 
 /// Send a request's way along with it.
@@ -192,19 +209,19 @@ mod tests {
 
     #[test]
     fn a_request_passes_once_through_each_server_and_not_through_too_many() {
-        let mut way = Vec::new();
+        let mut came = Message::user("x");
         let mut through = |own: &str| {
-            let mut came = Message::user("x");
-            keep(&mut came, way.clone());
             let mut sent = a2a::Message::new(a2a::Role::User, vec![a2a::Part::text("x")]);
             pass_on(&came, &mut sent);
-            way_of(&sent, own, 3).map(|next| way = next).map_err(|error| error.message)
+            let way = way_of(&sent, own, 3).map_err(|error| error.message)?;
+            keep(&mut came, way, &straight(own));
+            Ok::<_, String>(())
         };
         through("a").unwrap();
         through("b").unwrap();
         assert!(through("a").unwrap_err().contains("a → b → a"));
         through("c").unwrap();
         assert!(through("d").unwrap_err().contains("3 times"));
-        assert_eq!(way, ["a", "b", "c"]);
+        assert_eq!(came.metadata.get(KEPT), Some(&json!(["a", "b", "c"])));
     }
 }

@@ -8,10 +8,11 @@ use std::{
 
 use a2a::{A2AError, TaskState};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use duologue_core::{Outcome, SessionId};
 use foldhash::fast::RandomState;
 
-use super::{record::Birth, view::TaskView};
-use crate::fault;
+use super::{record::Birth, state::state_of, view::TaskView};
+use crate::{Caller, fault};
 
 /// What a list needs to know of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +35,16 @@ impl Listed {
         })
     }
 
+    /// What a view has become by a turn that ended at once. `None` where the outcome alone does not
+    /// tell.
+    pub(crate) fn ended(view: &TaskView, outcome: &Outcome, at: i64) -> Option<Self> {
+        let state = state_of(outcome);
+        let birth = Arc::clone(view.born_as().filter(|_| state.is_terminal())?);
+        Some(Self { birth, state, at, created_at: view.created_at() })
+    }
+
     pub(crate) fn owner(&self) -> &str {
-        &self.birth.owner
+        self.birth.owner.as_str()
     }
 }
 
@@ -61,7 +70,7 @@ pub(crate) struct Page {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cursor {
     at: i64,
-    id: Arc<str>,
+    id: SessionId,
 }
 
 impl Cursor {
@@ -82,7 +91,7 @@ impl Cursor {
 /// All tasks of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    tasks: HashMap<Arc<str>, Listed, RandomState>,
+    tasks: HashMap<SessionId, Listed, RandomState>,
     /// By the time of their state, so that a page is cut and not sorted.
     order: BTreeSet<Cursor>,
     /// By owner and conversation, the last begun of each.
@@ -90,31 +99,31 @@ pub(crate) struct Index {
     /// By owner and the client's key.
     keys: Named,
     /// Those that are over, the first of them first, where only some of them are kept.
-    over: VecDeque<Arc<str>>,
+    over: VecDeque<SessionId>,
     keeps: Option<usize>,
 }
 
 /// Tasks by names that their owners gave.
-type Named = HashMap<String, HashMap<String, Arc<str>, RandomState>, RandomState>;
+type Named = HashMap<Caller, HashMap<Arc<str>, SessionId, RandomState>, RandomState>;
 
-fn name(named: &mut Named, owner: &str, name: &str, id: &Arc<str>) {
+fn name(named: &mut Named, owner: &Caller, name: &Arc<str>, id: &SessionId) {
     // Most owners are known already.
     if !named.contains_key(owner) {
-        named.insert(owner.to_owned(), HashMap::default());
+        named.insert(owner.clone(), HashMap::default());
     }
     if let Some(names) = named.get_mut(owner) {
-        names.insert(name.to_owned(), Arc::clone(id));
+        names.insert(Arc::clone(name), id.clone());
     }
 }
 
-fn named<'a>(named: &'a Named, owner: &str, name: &str) -> Option<&'a Arc<str>> {
+fn named<'a>(named: &'a Named, owner: &str, name: &str) -> Option<&'a SessionId> {
     named.get(owner)?.get(name)
 }
 
 /// Take a name away, if it still stands for this task.
-fn unname(named: &mut Named, owner: &str, name: &str, id: &str) {
+fn unname(named: &mut Named, owner: &Caller, name: &str, id: &SessionId) {
     if let Some(names) = named.get_mut(owner)
-        && names.get(name).is_some_and(|known| **known == *id)
+        && names.get(name).is_some_and(|known| known == id)
     {
         names.remove(name);
         if names.is_empty() {
@@ -130,38 +139,42 @@ impl Index {
     }
 
     /// Take in what is known of a task now.
-    pub(crate) fn put(&mut self, id: &str, listed: Listed) {
-        let id = match self.tasks.get_key_value(id) {
-            Some((id, old)) => {
-                let old = Cursor { at: old.at, id: Arc::clone(id) };
+    pub(crate) fn put(&mut self, id: &SessionId, listed: Listed) {
+        match self.tasks.get(id) {
+            Some(old) => {
+                let old = Cursor { at: old.at, id: id.clone() };
                 self.order.remove(&old);
-                old.id
             }
             None => {
-                let id = Arc::from(id);
                 if let Some(key) = &listed.birth.key {
-                    name(&mut self.keys, listed.owner(), key, &id);
+                    name(&mut self.keys, &listed.birth.owner, key, id);
                 }
-                self.begun(&id, &listed);
-                id
+                self.begun(id, &listed);
             }
-        };
-        self.order.insert(Cursor { at: listed.at, id: Arc::clone(&id) });
+        }
+        self.order.insert(Cursor { at: listed.at, id: id.clone() });
         let is_over = listed.state.is_terminal();
         if let (true, Some(keeps)) = (is_over, self.keeps) {
-            self.over.push_back(Arc::clone(&id));
+            self.over.push_back(id.clone());
             if self.over.len() > keeps
                 && let Some(oldest) = self.over.pop_front()
             {
                 self.forget(&oldest);
             }
         }
-        self.tasks.insert(id, listed);
+        self.tasks.insert(id.clone(), listed);
     }
 
-    fn forget(&mut self, id: &Arc<str>) {
+    /// Take in that a task is over. One that was over before stays as it was.
+    pub(crate) fn end(&mut self, id: &SessionId, listed: Listed) {
+        if !self.tasks.get(id).is_some_and(|known| known.state.is_terminal()) {
+            self.put(id, listed);
+        }
+    }
+
+    fn forget(&mut self, id: &SessionId) {
         let Some(Listed { birth, at, .. }) = self.tasks.remove(id) else { return };
-        self.order.remove(&Cursor { at, id: Arc::clone(id) });
+        self.order.remove(&Cursor { at, id: id.clone() });
         unname(&mut self.contexts, &birth.owner, &birth.context, id);
         if let Some(key) = &birth.key {
             unname(&mut self.keys, &birth.owner, key, id);
@@ -169,25 +182,31 @@ impl Index {
     }
 
     /// Keep a key for a task that is about to begin; the task that has it already, if one does.
-    pub(crate) fn claim_key(&mut self, owner: &str, key: &str, id: &str) -> Option<String> {
-        if let Some(known) = named(&self.keys, owner, key) {
-            return Some(known.to_string());
+    pub(crate) fn claim_key(
+        &mut self,
+        owner: &Caller,
+        key: &Arc<str>,
+        id: &SessionId,
+    ) -> Option<SessionId> {
+        if let Some(known) = named(&self.keys, owner.as_str(), key) {
+            return Some(known.clone());
         }
-        name(&mut self.keys, owner, key, &Arc::from(id));
+        name(&mut self.keys, owner, key, id);
         None
     }
 
     /// Let go of a key: its task did not begin.
-    pub(crate) fn give_up_key(&mut self, owner: &str, key: &str) {
+    pub(crate) fn give_up_key(&mut self, owner: &Caller, key: &str) {
         if let Some(keys) = self.keys.get_mut(owner) {
             keys.remove(key);
         }
     }
 
     /// Remember which task of its conversation was begun last.
-    fn begun(&mut self, id: &Arc<str>, listed: &Listed) {
+    fn begun(&mut self, id: &SessionId, listed: &Listed) {
         let Birth { owner, context, .. } = &*listed.birth;
-        let newest = named(&self.contexts, owner, context).and_then(|id| self.tasks.get(id));
+        let newest = named(&self.contexts, owner.as_str(), context);
+        let newest = newest.and_then(|id| self.tasks.get(id));
         if newest.is_none_or(|newest| newest.created_at <= listed.created_at) {
             name(&mut self.contexts, owner, context, id);
         }
@@ -195,7 +214,7 @@ impl Index {
 
     /// The last task that was begun in a conversation.
     pub(crate) fn newest_in(&self, owner: &str, context: &str) -> Option<&str> {
-        named(&self.contexts, owner, context).map(|id| &**id)
+        named(&self.contexts, owner, context).map(SessionId::as_str)
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&Listed> {
@@ -204,7 +223,7 @@ impl Index {
 
     /// The task that a client began with this key.
     pub(crate) fn with_key(&self, owner: &str, key: &str) -> Option<&str> {
-        named(&self.keys, owner, key).map(|id| &**id)
+        named(&self.keys, owner, key).map(SessionId::as_str)
     }
 
     /// A page, the last changed first.
@@ -235,7 +254,7 @@ impl Index {
 impl Filter {
     fn fits(&self, task: &Listed) -> bool {
         task.owner() == self.owner
-            && self.context.as_ref().is_none_or(|context| *context == task.birth.context)
+            && self.context.as_ref().is_none_or(|context| **context == *task.birth.context)
             && self.state.as_ref().is_none_or(|state| *state == task.state)
             && self.after.is_none_or(|after| task.at > after)
     }
@@ -246,8 +265,12 @@ mod tests {
     use super::*;
 
     fn listed(owner: &str, context: &str, at: i64) -> Listed {
-        let birth =
-            Birth { context: context.into(), owner: owner.into(), key: None, by_tasks_send: false };
+        let birth = Birth {
+            context: context.into(),
+            owner: Caller::named(owner),
+            key: None,
+            by_tasks_send: false,
+        };
         Listed { birth: Arc::new(birth), state: TaskState::Completed, at, created_at: at }
     }
 
@@ -256,9 +279,9 @@ mod tests {
         let mut index = Index::default();
         for n in 0..7 {
             // Two of each time, so that a page ends between them.
-            index.put(&format!("t{n}"), listed("ada", "c", n / 2));
+            index.put(&format!("t{n}").into(), listed("ada", "c", n / 2));
         }
-        index.put("other", listed("bob", "c", 100));
+        index.put(&"other".into(), listed("bob", "c", 100));
         let filter = Filter { owner: "ada".into(), ..Filter::default() };
         let first = index.page(&filter, None, 3);
         assert_eq!(
@@ -266,7 +289,7 @@ mod tests {
             (&["t6", "t5", "t4"].map(String::from)[..], 7)
         );
         // What changes meanwhile moves to the front, and is on no later page.
-        index.put("t1", listed("ada", "c", 50));
+        index.put(&"t1".into(), listed("ada", "c", 50));
         let token = first.next.unwrap().to_token();
         let behind = Cursor::from_token(&token).unwrap();
         let second = index.page(&filter, Some(&behind), 3);
@@ -282,7 +305,7 @@ mod tests {
             if n == 0 {
                 listed.state = TaskState::InputRequired;
             }
-            index.put(&format!("t{n}"), listed);
+            index.put(&format!("t{n}").into(), listed);
         }
         let filter = Filter { owner: "ada".into(), ..Filter::default() };
         assert_eq!(index.page(&filter, None, 9).ids, ["t4", "t3", "t0"]);

@@ -1,6 +1,6 @@
 //! What a task's journal holds besides what every journal holds, and how its changes are told.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use a2a::{Artifact, StreamResponse};
 use duologue_core::{CallId, Message, Step};
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::state::is_settled;
+use crate::Caller;
 
 /// Where a session's first entry says that it is a task.
 pub(crate) const BIRTH: &str = "a2a";
@@ -33,12 +34,13 @@ pub(crate) const INQUIRIES: &str = "duologue/inquiries";
 /// What the first entry of a task's journal says about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Birth {
-    pub(crate) context: String,
+    pub(crate) context: Arc<str>,
     /// Who began it and may see it.
-    pub(crate) owner: String,
+    #[serde(default = "Caller::anonymous", skip_serializing_if = "Caller::is_anonymous")]
+    pub(crate) owner: Caller,
     /// The client's key, by which a repeated request is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) key: Option<String>,
+    pub(crate) key: Option<Arc<str>>,
     /// Whether it came through the oldest layer, which knows no rejection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) by_tasks_send: bool,

@@ -49,7 +49,7 @@ impl Tasks {
         let view = TaskView::of(id.as_str(), &entries);
         let Some(listed) = Listed::of(&view) else { return Ok(false) };
         let is_settled = is_settled(&listed.state);
-        self.index().put(id.as_str(), listed);
+        self.index().put(id, listed);
         let mut is_resumed = false;
         if !is_settled {
             match self.0.sessions.open(id).await {

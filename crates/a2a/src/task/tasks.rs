@@ -1,14 +1,16 @@
 //! The tasks of one agent: begun, gone on with, listed, cancelled, and found again after a restart.
 
 use std::{
+    future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
     time::Duration,
 };
 
 use a2a::{A2AError, SendMessageRequest, Task};
 use duologue_core::{
-    Agent, Message, Reply, Session, SessionError, SessionId, Store, StoreError, WhenBusy, detach,
-    read_all,
+    Agent, Message, Metadata, Reply, Session, SessionError, SessionId, Store, StoreError, WhenBusy,
+    detach, read_all,
 };
 use serde_json::json;
 
@@ -73,6 +75,8 @@ pub(super) struct Inner {
     pub(super) sessions: OpenSessions,
     index: Mutex<Index>,
     pushes: Pushes,
+    /// What is written down with a request that nobody passed on.
+    straight: Metadata,
 }
 
 impl Tasks {
@@ -84,7 +88,8 @@ impl Tasks {
     ) -> Self {
         let sessions = OpenSessions::new(agent.clone(), Arc::clone(&store));
         let index = Mutex::new(Index::keeping(store.keeps()));
-        Self(Arc::new(Inner { agent, store, settings, sessions, index, pushes }))
+        let straight = delegation::straight(&settings.url);
+        Self(Arc::new(Inner { agent, store, settings, sessions, index, pushes, straight }))
     }
 
     /// Take a message: begin a task with it, or go on with the one that it names. What comes of it
@@ -99,7 +104,7 @@ impl Tasks {
         check_send(&mut request, input_modes)?;
         let way = delegation::way_of(&request.message, url, *deepest)?;
         let mut message = message_from_wire(&request.message);
-        delegation::keep(&mut message, way);
+        delegation::keep(&mut message, way, &self.0.straight);
         match request.message.task_id.clone() {
             // Boxed, as is all that is rare: a new task should not be as large as this.
             Some(id) => Box::pin(self.follow_up(caller, &id, &request.message, message)).await,
@@ -115,8 +120,8 @@ impl Tasks {
         begin: Begin,
     ) -> Result<Watch, A2AError> {
         let message = &request.message;
-        let key = key_in(message);
-        if let Some(key) = key
+        let key: Option<Arc<str>> = key_in(message).map(Arc::from);
+        if let Some(key) = &key
             && let Some(known) = self.known_by_key(caller, key)
         {
             return Box::pin(self.watch(caller, &known, None)).await;
@@ -124,10 +129,10 @@ impl Tasks {
         let birth = Birth {
             context: message
                 .context_id
-                .clone()
-                .unwrap_or_else(|| SessionId::random().as_str().to_owned()),
-            owner: caller.as_str().to_owned(),
-            key: key.map(str::to_owned),
+                .as_deref()
+                .map_or_else(|| SessionId::random().as_str().into(), Arc::from),
+            owner: caller.clone(),
+            key: key.clone(),
             by_tasks_send: begin.by_tasks_send,
         };
         let config = request.configuration.as_ref();
@@ -140,16 +145,16 @@ impl Tasks {
         };
         // All that may be refused was looked at: from here on there is a task.
         let id = begin.id.map_or_else(SessionId::random, SessionId::from);
-        if let Some(key) = key {
-            let other = self.index().claim_key(caller.as_str(), key, id.as_str());
+        if let Some(key) = &key {
+            let other = self.index().claim_key(caller, key, &id);
             if let Some(other) = other {
-                return Box::pin(self.begun_meanwhile(caller, &other)).await;
+                return Box::pin(self.begun_meanwhile(caller, other.as_str())).await;
             }
         }
         let open = self.0.sessions.start(&id, [(BIRTH, json!(birth))].into(), budget).map_err(
             |error| {
-                if let Some(key) = key {
-                    self.index().give_up_key(caller.as_str(), key);
+                if let Some(key) = &key {
+                    self.index().give_up_key(caller, key);
                 }
                 fault::of_session(&error)
             },
@@ -346,37 +351,56 @@ impl Tasks {
         turn: impl Future<Output = Result<Reply, SessionError>> + Send + 'static,
     ) -> Turn {
         let tasks = self.clone();
-        let mut watch = self.new_watch(Arc::clone(open), view);
-        watch.watch_for(Purpose::State);
+        let open = Arc::clone(open);
         detach(async move {
             let mut turn = std::pin::pin!(turn);
-            loop {
-                tokio::select! {
-                    // A turn that is over is listed once.
-                    biased;
-                    reply = &mut turn => {
-                        if watch.catch_up().await.is_ok() {
-                            tasks.list(&watch);
-                        }
-                        tasks.mind(&watch, &reply);
-                        return reply;
-                    }
-                    step = watch.step() => {
-                        // A turn that cannot be read along is still carried to its end.
-                        if step.is_err() {
-                            let reply = turn.await;
-                            tasks.mind(&watch, &reply);
-                            return reply;
-                        }
-                    }
+            // Many a turn never waits: its end is all there is to list.
+            let at_once = poll_fn(|cx| Poll::Ready(turn.as_mut().poll(cx))).await;
+            if let Poll::Ready(Ok(reply)) = at_once {
+                match Listed::ended(&view, &reply.outcome, open.session.updated_at()) {
+                    Some(listed) => tasks.index().end(open.session.id(), listed),
+                    None => tasks.read_along(&mut tasks.along(open, view)).await,
                 }
-                tasks.list(&watch);
+                return Ok(reply);
             }
+            let mut watch = tasks.along(open, view);
+            let reply = match at_once {
+                Poll::Ready(reply) => reply,
+                Poll::Pending => loop {
+                    tokio::select! {
+                        // A turn that is over is listed once.
+                        biased;
+                        reply = &mut turn => break reply,
+                        step = watch.step() => match step {
+                            Ok(()) => tasks.list(&watch),
+                            // A turn that cannot be read along is still carried to its end.
+                            Err(_) => break turn.await,
+                        }
+                    }
+                },
+            };
+            tasks.read_along(&mut watch).await;
+            tasks.mind(&watch, &reply);
+            reply
         })
     }
 
+    /// A watch that reads along, for the index.
+    fn along(&self, open: Arc<Open>, view: Box<TaskView>) -> Watch {
+        let mut watch = self.new_watch(open, view);
+        watch.watch_for(Purpose::State);
+        watch
+    }
+
+    /// Take in all that was written, and list what came of it.
+    async fn read_along(&self, watch: &mut Watch) {
+        if watch.catch_up().await.is_ok() {
+            self.list(watch);
+        }
+    }
+
     fn list(&self, watch: &Watch) {
-        self.refresh(watch.id(), watch.view());
+        self.refresh(watch.open().session.id(), watch.view());
     }
 
     fn new_watch(&self, open: Arc<Open>, view: Box<TaskView>) -> Watch {
@@ -440,7 +464,7 @@ impl Tasks {
         }
         let view = Box::new(TaskView::of(id, &self.entries(id).await?));
         match view.birth() {
-            Some(birth) if birth.owner == caller.as_str() => Ok(view),
+            Some(birth) if birth.owner == *caller => Ok(view),
             _ => Err(fault::not_found(id)),
         }
     }
@@ -454,11 +478,11 @@ impl Tasks {
     }
 
     /// What a journal says now goes before what the index knew: another process may have written.
-    pub(crate) fn refresh(&self, id: &str, view: &TaskView) {
+    pub(crate) fn refresh(&self, id: &SessionId, view: &TaskView) {
         let mut index = self.index();
         let is_level =
             |known: &Listed| known.at == view.status_at() && known.state == *view.state();
-        if !index.get(id).is_some_and(is_level)
+        if !index.get(id.as_str()).is_some_and(is_level)
             && let Some(listed) = Listed::of(view)
         {
             index.put(id, listed);

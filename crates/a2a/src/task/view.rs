@@ -151,11 +151,16 @@ impl TaskView {
 
     /// What the first entry says, if the session is a task at all and was asked for something.
     pub(crate) fn birth(&self) -> Option<&Arc<Birth>> {
-        self.birth.as_ref().filter(|_| self.was_asked)
+        self.born_as().filter(|_| self.was_asked)
+    }
+
+    /// What the first entry says, if it was begun as a task.
+    pub(super) fn born_as(&self) -> Option<&Arc<Birth>> {
+        self.birth.as_ref()
     }
 
     pub(crate) fn context(&self) -> &str {
-        self.birth.as_ref().map_or("", |birth| birth.context.as_str())
+        self.birth.as_ref().map_or("", |birth| &birth.context)
     }
 
     pub(crate) fn state(&self) -> &TaskState {

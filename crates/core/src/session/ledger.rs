@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use foldhash::fast::RandomState;
 use serde_json::Value;
 
 use crate::{
@@ -20,17 +21,17 @@ pub(crate) struct Ledger {
     pub(crate) last_at: i64,
     /// Tools that somebody approved for the rest of the session, and whose words had been read
     /// by then.
-    grants: HashMap<String, Authors>,
+    grants: HashMap<String, Authors, RandomState>,
     /// Whose words the session has read.
     read: Authors,
     /// Ids that were given to calls; a model that repeats one gets another.
-    call_ids: HashSet<CallId>,
+    call_ids: HashSet<CallId, RandomState>,
     /// What the session was given to use when it began, besides what its agent may.
     given: Budget,
     /// The names of the models that answered, each kept once for all its entries.
     models: Vec<Arc<str>>,
     /// Ids of requests, so that mail is not delivered twice.
-    requests: HashSet<MessageId>,
+    requests: HashSet<MessageId, RandomState>,
 }
 
 /// One run.
@@ -78,12 +79,12 @@ impl Ledger {
             runs: vec![Run::new(RunId::ROOT, agent, None)],
             next_seq: 0,
             last_at: 0,
-            grants: HashMap::new(),
+            grants: HashMap::default(),
             read: Authors::Known,
-            call_ids: HashSet::new(),
+            call_ids: HashSet::default(),
             given: Budget::default(),
             models: Vec::new(),
-            requests: HashSet::new(),
+            requests: HashSet::default(),
         }
     }
 

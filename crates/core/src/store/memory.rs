@@ -46,7 +46,8 @@ type Shelf = HashMap<SessionId, Box<Kept>, RandomState>;
 #[derive(Debug)]
 struct Kept {
     entries: Vec<Arc<Entry>>,
-    summary: SessionSummary,
+    /// What a list says of it, as far as somebody has asked. Most sessions are never listed.
+    summary: Option<Box<SessionSummary>>,
     claimed: bool,
     mail: Vec<(u64, Mail)>,
     next_mail: u64,
@@ -94,7 +95,7 @@ impl MemoryStore {
         let is_over = match self.shelf(&id).get_mut(&id) {
             Some(kept) => {
                 kept.claimed = false;
-                kept.is_over()
+                self.shared.keeps.is_some() && kept.is_over(&id)
             }
             // A deleted session has nothing to give back.
             None => return,
@@ -109,7 +110,7 @@ impl MemoryStore {
         drop(over);
         for id in oldest {
             let mut shelf = self.shelf(&id);
-            if shelf.get(&id).is_some_and(|kept| kept.is_over()) {
+            if shelf.get_mut(&id).is_some_and(|kept| kept.is_over(&id)) {
                 shelf.remove(&id);
             }
         }
@@ -122,22 +123,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Kept {
     /// Whether nobody writes it, nobody is to answer, and no turn is open.
-    fn is_over(&self) -> bool {
-        let is_open = matches!(&*self.summary.status, "new" | "running") || self.summary.waits();
-        !self.claimed && !is_open && self.mail.is_empty()
+    fn is_over(&mut self, id: &SessionId) -> bool {
+        let is_free = !self.claimed && self.mail.is_empty();
+        let summary = self.summary(id);
+        let is_open = matches!(&*summary.status, "new" | "running") || summary.waits();
+        is_free && !is_open
     }
 
-    fn push(&mut self, entries: Vec<Arc<Entry>>) -> Result<(), StoreError> {
+    /// What a list says of it now.
+    fn summary(&mut self, id: &SessionId) -> &SessionSummary {
+        let new = || Box::new(SessionSummary::new(id.clone()));
+        let summary = self.summary.get_or_insert_with(new);
+        let known = usize::try_from(summary.entries).unwrap_or(usize::MAX);
+        for entry in self.entries.iter().skip(known) {
+            summary.fold(entry);
+        }
+        summary
+    }
+
+    fn push(&mut self, id: &SessionId, entries: Vec<Arc<Entry>>) -> Result<(), StoreError> {
         for entry in entries {
             let expected = self.entries.len() as u64;
             if entry.seq != expected {
-                return Err(StoreError::OutOfOrder {
-                    session: self.summary.id.clone(),
-                    found: entry.seq,
-                    expected,
-                });
+                let session = id.clone();
+                return Err(StoreError::OutOfOrder { session, found: entry.seq, expected });
             }
-            self.summary.fold(&entry);
             self.entries.push(entry);
         }
         Ok(())
@@ -157,19 +167,19 @@ impl Store for MemoryStore {
         }
         let mut kept = Box::new(Kept {
             entries: Vec::with_capacity(SHORT),
-            summary: SessionSummary::new(session.clone()),
+            summary: None,
             claimed: true,
             mail: Vec::new(),
             next_mail: 1,
         });
-        kept.push(entries)?;
+        kept.push(session, entries)?;
         shelf.insert(session.clone(), kept);
         drop(shelf);
         Ok(self.release_of(session))
     }
 
     fn append(&self, session: &SessionId, entries: Vec<Arc<Entry>>) -> Result<(), StoreError> {
-        self.with(session, |kept| kept.push(entries))
+        self.with(session, |kept| kept.push(session, entries))
     }
 
     fn flush(&self, _session: &SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -192,7 +202,8 @@ impl Store for MemoryStore {
         &self,
         session: &SessionId,
     ) -> BoxFuture<'_, Result<Option<SessionSummary>, StoreError>> {
-        now(Ok(self.shelf(session).get(session).map(|kept| kept.summary.clone())))
+        let mut shelf = self.shelf(session);
+        now(Ok(shelf.get_mut(session).map(|kept| kept.summary(session).clone())))
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
@@ -204,8 +215,8 @@ impl Store for MemoryStore {
         };
         let mut found: Vec<SessionSummary> = Vec::new();
         for shelf in &self.shared.shelves {
-            let shelf = lock(shelf);
-            let summaries = shelf.values().map(|kept| &kept.summary);
+            let mut shelf = lock(shelf);
+            let summaries = shelf.iter_mut().map(|(id, kept)| kept.summary(id));
             found.extend(summaries.filter(|summary| fits(summary)).cloned());
         }
         found.sort_by(|a, b| (b.updated_at, &b.id).cmp(&(a.updated_at, &a.id)));
