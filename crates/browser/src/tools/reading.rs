@@ -46,11 +46,16 @@ impl Action for Snapshot {
     const EFFECT: Effect = Effect::Pure;
 
     async fn run(self, scene: Scene) -> Result<Said> {
-        let within = self.within.as_deref().map(str::parse).transpose()?;
+        // Small models fill in what they need not. Whatever they meant, the whole page has it.
+        let within = self.within.as_deref().map(str::parse::<Reference>);
+        let (within, note) = match within {
+            Some(Err(error)) => (None, format!("{error}; this is the whole page\n")),
+            within => (within.transpose()?, String::new()),
+        };
         let usual = scene.browser.config().snapshot_tokens;
         let most = self.max_tokens.unwrap_or(usual).clamp(100, 100_000);
         let addresses = if self.links { Addresses::Shown } else { Addresses::Hidden };
-        Ok(scene.desk.snapshot(within, most, addresses).await?.into())
+        Ok((note + &scene.desk.snapshot(within, most, addresses).await?).into())
     }
 }
 

@@ -47,6 +47,9 @@ async fn a_form_is_read_filled_and_sent() {
         -- below the view:\n\
         f2:e12 link \"Imprint\"";
     assert_eq!(shown, expected);
+    let whole = hand.call("snapshot", json!({"within": "the form"})).await;
+    assert!(whole.starts_with("\"the form\" is no reference"), "{whole}");
+    assert!(whole.contains("# Order") && whole.contains("link \"Imprint\""), "{whole}");
 
     hand.call("fill", json!({"ref": reference(&page, "textbox \"Name\""), "text": "Ada Lovelace"}))
         .await;
