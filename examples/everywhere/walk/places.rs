@@ -177,11 +177,10 @@ impl Walk {
     fn bench(&mut self) -> Outcome<Waiting> {
         let lines = self.ledger().len();
         let folder = self.shop();
+        let Benchmark { task, customer } = self.benchmark();
         let mut words = vec!["bench", "run", "--agent", "clerk", "--own-tools"];
-        words.extend(["--task-ids", "book_tune_up", "--save-to", "bench.json"]);
-        if self.setup.is_scripted() {
-            words.extend(["--user-llm", "script:customer.yaml"]);
-        }
+        words.extend(["--task-ids", task, "--save-to", "bench.json"]);
+        words.extend(customer.iter().flat_map(|customer| ["--user-llm", customer]));
         let mut run = self.start(&folder, &words)?;
         run.prints("needs an approval", self.patience())?;
         let waiting = self.waiting(lines)?;
@@ -194,12 +193,25 @@ impl Walk {
         let said = run.ends(self.patience())?;
         self.say(said.trim_end());
         // The bench judges by its own task, and so does whoever reads the session later.
-        let task = ["bench", "judge", &waiting.session, "--task", "book_tune_up"];
-        let (told, judged) = (said.contains("mean reward 1.000"), self.duo(&task)?);
+        let judge = ["bench", "judge", &waiting.session, "--task", task];
+        let (told, judged) = (said.contains("mean reward 1.000"), self.duo(&judge)?);
         if !told || !judged.text.contains("✓ 1.00") {
             return Err("the customer was not served".into());
         }
         Ok(waiting)
+    }
+
+    /// A model simulates the customer of the task. The default one is too small to be a customer, or
+    /// to book what one wants: there a script asks for the sale alone, in a task in which nothing
+    /// may be booked.
+    fn benchmark(&self) -> Benchmark {
+        match &self.setup.model {
+            None => Benchmark { task: "too_late_to_cancel", customer: Some("script:regular.yaml") },
+            Some(_) if self.setup.is_scripted() => {
+                Benchmark { task: "book_tune_up", customer: Some("script:customer.yaml") }
+            }
+            Some(_) => Benchmark { task: "book_tune_up", customer: None },
+        }
     }
 
     fn browse(&mut self) -> Outcome<Waiting> {
@@ -233,6 +245,12 @@ impl Walk {
     fn killed(&mut self) {
         self.say("\n(kill -9, while it waits for a yes)");
     }
+}
+
+/// What the clerk does on a benchmark, and who its customer is.
+struct Benchmark {
+    task: &'static str,
+    customer: Option<&'static str>,
 }
 
 /// Where a server says that it listens.
