@@ -40,6 +40,16 @@ pub(crate) fn not_cancelable(id: &str, state: &str) -> A2AError {
     about(A2AError::new(error_code::TASK_NOT_CANCELABLE, message), "taskId", id)
 }
 
+/// What kept a client from hearing the end of a task, which may go on all the same.
+pub(crate) fn before_its_end(mut error: A2AError, id: &str) -> A2AError {
+    if error.code == error_code::INTERNAL_ERROR {
+        error.message +=
+            &format!("; look at task {id}, which may go on, before you send this again");
+        return about(error, "taskId", id);
+    }
+    error
+}
+
 /// A version that is not spoken.
 pub(crate) fn wrong_version(found: &str) -> A2AError {
     let message = format!("A2A version {found} is not supported; send A2A-Version: 1.0 or 0.3");

@@ -146,7 +146,10 @@ impl Service {
         if is_hasty || watch.is_idle() {
             self.take_down(&watch, asks).await?;
         } else {
-            watch.until_settled().await?;
+            watch
+                .until_settled()
+                .await
+                .map_err(|error| fault::before_its_end(error, watch.id()))?;
         }
         let view = watch.into_view();
         Ok(match view.direct() {

@@ -9,8 +9,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use a2a::{A2AError, Message as WireMessage, SendMessageResponse, Task, TaskState};
 use duologue_core::{
     Agent, Behavior, CallId, Delivery, Effect, Entry, Event, Execution, FailureCause,
-    FunctionContext, Latest, Message, Outcome, Part, Reach, Role, RunState, Step, Tool, ToolCall,
-    ToolStatus, Toolbox, tool,
+    FunctionContext, Inquiry, InquiryKind, Latest, Message, Outcome, Part, Reach, Role, RunState,
+    Step, Tool, ToolCall, ToolStatus, Toolbox, tool,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,9 +28,10 @@ use crate::{
         KEY,
         convert::{message_from_wire, message_to_wire, parts_from_wire},
         delegation::{give_budget, pass_on, usage_of},
-        record::OUTCOME,
+        record::{INQUIRIES, OUTCOME},
         state::{is_settled, outcome_of, state_of},
     },
+    wire::whole_numbers,
 };
 
 /// The functions by which the behaviour reaches the other agent.
@@ -239,6 +240,9 @@ pub(crate) const ANSWERS: &str = "a2a_answers";
 /// Where an answer says which task of which agent gave it.
 pub(crate) const FROM: &str = "a2a_from";
 
+/// What a person may say to something that is to be allowed.
+const DECISION: [&str; 2] = ["approve", "deny"];
+
 /// Where an answer of a remote agent comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
@@ -259,8 +263,38 @@ pub(crate) enum Asks {
     Nothing,
     /// Something is to be said.
     Input,
+    /// Something is to be allowed or not, which is for a person alone.
+    Decision,
     /// Credentials are missing.
     Credentials,
+}
+
+impl Asks {
+    /// The arguments of the tool by which a person is asked.
+    pub(crate) fn arguments(self, question: &str) -> Value {
+        match self {
+            Self::Decision => json!({ "question": question, "choices": DECISION }),
+            _ => json!({ "question": question }),
+        }
+    }
+
+    /// Of which kind the question of a task is that waits.
+    fn of(task: &Task) -> Self {
+        if task.status.state == TaskState::AuthRequired {
+            return Self::Credentials;
+        }
+        let metadata = task.status.message.as_ref().and_then(|message| message.metadata.as_ref());
+        let exact = metadata.and_then(|metadata| metadata.get(INQUIRIES)).cloned();
+        let inquiries = exact.and_then(|exact| serde_json::from_value(whole_numbers(exact)).ok());
+        let inquiries: Vec<Inquiry> = inquiries.unwrap_or_default();
+        let is_decision = |inquiry: &Inquiry| match &inquiry.kind {
+            InquiryKind::Approval { .. } | InquiryKind::Budget { .. } => true,
+            // Another agent passes such a question on.
+            InquiryKind::Question { choices, .. } => *choices == DECISION,
+            InquiryKind::Execution { .. } | InquiryKind::Credentials { .. } => false,
+        };
+        if inquiries.iter().any(is_decision) { Self::Decision } else { Self::Input }
+    }
 }
 
 impl Origin {
@@ -373,7 +407,7 @@ impl Behavior for RemoteAgent {
             }
             Phase::Asks { text, call, asks } => {
                 let tool = if *asks == Asks::Credentials { ASK_CREDENTIALS } else { ASK };
-                let call = ToolCall::new(call.as_str(), tool, json!({ "question": text }));
+                let call = ToolCall::new(call.as_str(), tool, asks.arguments(text));
                 Step::Say(Message::new(Role::Assistant, vec![Part::from(call)]))
             }
             Phase::Gave(parts) => state.say(parts.clone(), Asks::Nothing),
@@ -437,12 +471,8 @@ impl Standing {
             return Phase::AtWork(task.id.clone());
         }
         let words = task.status.message.as_ref().map(text_of).unwrap_or_default();
-        let asks = match state {
-            TaskState::InputRequired => Asks::Input,
-            TaskState::AuthRequired => Asks::Credentials,
-            _ => Asks::Nothing,
-        };
-        if asks != Asks::Nothing {
+        if !state.is_terminal() {
+            let asks = Asks::of(task);
             let text = match words.as_str() {
                 "" => "The remote agent needs more input.".to_owned(),
                 words => words.to_owned(),
@@ -461,7 +491,8 @@ impl Standing {
 /// The outcome that a remote Duologue agent itself names.
 fn own_outcome(task: &Task) -> Option<Outcome> {
     let metadata = task.status.message.as_ref()?.metadata.as_ref()?;
-    let outcome: Outcome = serde_json::from_value(metadata.get(OUTCOME)?.clone()).ok()?;
+    let outcome = whole_numbers(metadata.get(OUTCOME)?.clone());
+    let outcome: Outcome = serde_json::from_value(outcome).ok()?;
     // It must not say something else than the state that everybody sees.
     (state_of(&outcome) == task.status.state).then_some(outcome)
 }

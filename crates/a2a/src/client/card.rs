@@ -7,6 +7,7 @@ use a2a::{
     SecurityScheme, TRANSPORT_PROTOCOL_GRPC, TRANSPORT_PROTOCOL_HTTP_JSON,
     TRANSPORT_PROTOCOL_JSONRPC,
 };
+use duologue_core::with_causes;
 use futures::StreamExt;
 use serde_json::Value;
 use url::{Host, Url};
@@ -41,26 +42,30 @@ pub(super) async fn fetch(http: &reqwest::Client, base: &Url) -> Result<AgentCar
         let base = base.as_str().trim_end_matches('/');
         PLACES.iter().map(|place| format!("{base}{place}")).collect()
     };
-    let mut last = RemoteError::NoCommonWay(base.to_string());
+    let mut wrong = None;
     for url in places {
         match tokio::time::timeout(PATIENCE, fetch_one(http, &url)).await {
             Ok(Ok(card)) => return Ok(card),
-            Ok(Err(why)) => last = RemoteError::Card { url, why },
-            Err(_) => last = RemoteError::Card { url, why: "it takes too long".to_owned() },
+            // What went wrong at today's place says more.
+            Ok(Err(why)) => drop(wrong.get_or_insert(RemoteError::Card { url, why })),
+            Err(_) => {
+                let why = "it takes too long".to_owned();
+                wrong.get_or_insert(RemoteError::Card { url, why });
+            }
         }
     }
-    Err(last)
+    Err(wrong.unwrap_or_else(|| RemoteError::NoCommonWay(base.to_string())))
 }
 
 async fn fetch_one(http: &reqwest::Client, url: &str) -> Result<AgentCard, String> {
-    let response = http.get(url).send().await.map_err(|error| error.without_url().to_string())?;
+    let response = http.get(url).send().await.map_err(|error| with_causes(&error.without_url()))?;
     if !response.status().is_success() {
         return Err(format!("the answer is {}", response.status()));
     }
     let mut body = Vec::new();
     let mut pieces = response.bytes_stream();
     while let Some(piece) = pieces.next().await {
-        body.extend_from_slice(&piece.map_err(|error| error.without_url().to_string())?);
+        body.extend_from_slice(&piece.map_err(|error| with_causes(&error.without_url()))?);
         if body.len() > LARGEST {
             return Err(format!("it is larger than {LARGEST} bytes"));
         }

@@ -20,7 +20,7 @@ use a2a::{
     TRANSPORT_PROTOCOL_GRPC, TRANSPORT_PROTOCOL_HTTP_JSON, TRANSPORT_PROTOCOL_JSONRPC,
 };
 use a2a_client::{ServiceParams, Transport, jsonrpc::JsonRpcTransport, rest::RestTransport};
-use duologue_core::Agent;
+use duologue_core::{Agent, with_causes};
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use url::Url;
 
@@ -254,14 +254,7 @@ async fn transport(
 /// A connection for gRPC. One with TLS trusts the certificates that this machine trusts.
 async fn grpc_channel(url: String) -> Result<Channel, A2AError> {
     let wrong = |error: tonic::transport::Error| {
-        // The error itself says little; what caused it says what is wrong.
-        let mut why = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(inner) = cause {
-            why = format!("{why}: {inner}");
-            cause = inner.source();
-        }
-        A2AError::internal(format!("no connection for gRPC: {why}"))
+        A2AError::internal(format!("no connection for gRPC: {}", with_causes(&error)))
     };
     let is_secure = url.starts_with("https://");
     let mut endpoint =

@@ -8,6 +8,7 @@ use a2a::{
     SubscribeToTaskRequest, Task, TaskPushNotificationConfig, error_code,
 };
 use a2a_client::{ServiceParams, Transport};
+use duologue_core::with_causes;
 use futures::{StreamExt, stream::BoxStream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use serde::Deserialize;
@@ -60,7 +61,7 @@ impl OldTransport {
         }
         let response = request.json(&body).send().await;
         let response =
-            response.map_err(|error| A2AError::internal(error.without_url().to_string()))?;
+            response.map_err(|error| A2AError::internal(with_causes(&error.without_url())))?;
         match response.status() {
             status if status.is_success() => Ok(response),
             status => Err(A2AError::internal(format!("the remote agent answered {status}"))),

@@ -8,6 +8,7 @@ use a2a::{
     SubscribeToTaskRequest, Task, TaskPushNotificationConfig, error_code,
 };
 use a2a_client::{ServiceParams, Transport};
+use duologue_core::with_causes;
 use futures::{StreamExt, stream::BoxStream};
 use reqwest::{
     Method, Response, StatusCode, Url,
@@ -66,7 +67,7 @@ impl OldRestTransport {
         }
         let response = request.send().await;
         let response =
-            response.map_err(|error| A2AError::internal(error.without_url().to_string()))?;
+            response.map_err(|error| A2AError::internal(with_causes(&error.without_url())))?;
         if response.status().is_success() { Ok(response) } else { Err(refused(response).await) }
     }
 

@@ -72,6 +72,9 @@ impl Point {
             Self::Returned => parameters_of::<Returned>(),
             Self::Recovery => parameters_of::<Recovery>(),
         };
+        if self == Self::Route {
+            name_routes(&mut schema, agents);
+        }
         if self != Self::Tool {
             name_agents(&mut schema, agents);
             return OutputSchema::strict(self.name(), schema);
@@ -122,23 +125,41 @@ pub(super) struct PlannedStep {
 /// Who does it?
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Route {
-    /// Why, in one sentence; for `reject`, in words for the user.
+    /// What is asked for, in a few words.
+    #[serde(default)]
+    pub(super) asked_for: String,
+    /// Who of the list is there for that, in one sentence; for `reject`, why not, in words for the
+    /// user.
     #[serde(default)]
     pub(super) reason: String,
-    /// `local` for this agent, `remote` for another one, `reject` for what must not or cannot be
-    /// done.
-    pub(super) route: RouteKind,
-    /// The other agent's id; empty unless the route is `remote`.
+    /// `local` for this agent, `remote:` and an id for another one, `reject` for what must not or
+    /// cannot be done.
+    pub(super) route: String,
+    /// The other agent's id, where the route is only `remote`.
     #[serde(default)]
+    #[schemars(skip)]
     pub(super) agent: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+/// What a route means.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RouteKind {
     Local,
-    Remote,
+    /// The agent of this id, if there is one.
+    Remote(String),
     Reject,
+}
+
+impl Route {
+    pub(super) fn kind(&self) -> Result<RouteKind, String> {
+        match (self.route.trim(), self.route.trim().split_once(':')) {
+            ("local", _) => Ok(RouteKind::Local),
+            ("reject", _) => Ok(RouteKind::Reject),
+            ("remote", _) => Ok(RouteKind::Remote(self.agent.clone())),
+            (_, Some(("remote", id))) => Ok(RouteKind::Remote(id.trim().to_owned())),
+            (other, _) => Err(format!("there is no route {other:?}")),
+        }
+    }
 }
 
 /// Which tool?
@@ -219,6 +240,15 @@ fn tool_shape(tools: &[&ToolSpec]) -> Value {
     })
 }
 
+/// Let `route` be one that there is.
+fn name_routes(schema: &mut Value, agents: &[&str]) {
+    if let Some(Value::Object(route)) = schema.pointer_mut("/properties/route") {
+        let remote = agents.iter().map(|agent| format!("remote:{agent}"));
+        let all: Vec<String> = remote.chain(["local".to_owned(), "reject".to_owned()]).collect();
+        route.insert("enum".to_owned(), all.into());
+    }
+}
+
 /// Let `agent` name these agents, or none.
 fn name_agents(schema: &mut Value, agents: &[&str]) {
     match schema {
@@ -243,8 +273,9 @@ mod tests {
     #[test]
     fn shapes_name_the_agents_and_ask_for_every_field() {
         let shape = Point::Route.shape(&["weather"], &[]);
-        assert_eq!(shape.schema["properties"]["agent"]["enum"], json!(["", "weather"]));
-        assert_eq!(shape.schema["required"], json!(["reason", "route", "agent"]));
+        let routes = &shape.schema["properties"]["route"]["enum"];
+        assert_eq!(*routes, json!(["remote:weather", "local", "reject"]));
+        assert_eq!(shape.schema["required"], json!(["asked_for", "reason", "route"]));
         let plan = Point::Decomposition.shape(&["weather"], &[]);
         let step = &plan.schema["properties"]["steps"]["items"];
         assert_eq!(step["properties"]["agent"]["enum"], json!(["", "weather"]));
@@ -262,6 +293,16 @@ mod tests {
     fn prose_is_no_decision() {
         assert!(OutputSchema::read::<Route>("REMOTE: weather").is_err());
         let fenced = "```json\n{\"route\": \"local\"}\n```";
-        assert_eq!(OutputSchema::read::<Route>(fenced).unwrap().route, RouteKind::Local);
+        assert_eq!(OutputSchema::read::<Route>(fenced).unwrap().kind(), Ok(RouteKind::Local));
+    }
+
+    #[test]
+    fn a_route_names_the_agent_with_it_or_beside_it() {
+        let kind = |text: &str| OutputSchema::read::<Route>(text).and_then(|route| route.kind());
+        let weather = Ok(RouteKind::Remote("weather".to_owned()));
+        assert_eq!(kind(r#"{"route": "remote:weather"}"#), weather);
+        assert_eq!(kind(r#"{"route": "remote", "agent": "weather"}"#), weather);
+        assert_eq!(kind(r#"{"route": "reject", "reason": "no"}"#), Ok(RouteKind::Reject));
+        assert!(kind(r#"{"route": "elsewhere"}"#).is_err());
     }
 }

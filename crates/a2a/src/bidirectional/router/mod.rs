@@ -33,7 +33,7 @@ use self::{
 };
 use super::tools::HUMAN_INPUT;
 use crate::{
-    client::{ANSWERS, ASK_CREDENTIALS},
+    client::{ANSWERS, ASK_CREDENTIALS, Asks},
     task::delegation,
 };
 
@@ -224,8 +224,9 @@ impl TaskRouter {
         if let Some((step, question)) = work.for_human() {
             let from = step.agent.as_deref().unwrap_or("another agent");
             let question = format!("{from} asks: {question}");
-            let tool = if step.wants_credentials() { ASK_CREDENTIALS } else { HUMAN_INPUT };
-            return call(state, call_ids::QUESTION, tool, json!({ "question": question }));
+            let asks = step.asks();
+            let tool = if asks == Asks::Credentials { ASK_CREDENTIALS } else { HUMAN_INPUT };
+            return call(state, call_ids::QUESTION, tool, asks.arguments(&question));
         }
         if let Some((_, outcome)) = work.failed() {
             if self.settings.recovery && state.may_recover() {

@@ -6,6 +6,7 @@ use duologue_core::{Outcome, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    super::tools::LLM,
     decision::Point,
     work::{MOST_STEPS, Work, WorkStep, shortened},
 };
@@ -38,7 +39,7 @@ fn tools(text: &mut String, specs: &[&ToolSpec]) {
     }
 }
 
-/// The other agents, one in a line. A skill that is a tool here too speaks for nobody.
+/// The other agents, one in a line.
 fn agents(text: &mut String, specs: &[&ToolSpec], peers: &[Peer]) {
     if peers.is_empty() {
         text.push_str("Other agents: none are known.\n");
@@ -46,19 +47,26 @@ fn agents(text: &mut String, specs: &[&ToolSpec], peers: &[Peer]) {
     }
     text.push_str("Other agents:\n");
     for peer in peers.iter().take(MOST_AGENTS) {
-        let down = if peer.is_down { " (did not answer lately)" } else { "" };
-        let _ = write!(text, "- {} ({}){down}: {}", peer.id, peer.name, cut(&peer.description));
-        let is_own = |skill: &str| {
-            let name = skill.split(':').next();
-            specs.iter().any(|spec| Some(spec.name.as_str()) == name)
-        };
-        let skills = peer.skills.iter().map(String::as_str).filter(|skill| !is_own(skill));
-        let skills: Vec<&str> = skills.collect();
-        if !skills.is_empty() {
-            let _ = write!(text, " Skills: {}", cut(&skills.join("; ")));
-        }
-        text.push('\n');
+        let _ = writeln!(text, "- {} ({}): {}", peer.id, peer.name, about(specs, peer));
     }
+}
+
+/// What an agent is there for. A skill that is a tool here too speaks for nobody.
+fn about(specs: &[&ToolSpec], peer: &Peer) -> String {
+    let mut text = cut(&peer.description);
+    let is_own = |skill: &str| {
+        let name = skill.split(':').next();
+        specs.iter().any(|spec| Some(spec.name.as_str()) == name)
+    };
+    let skills = peer.skills.iter().map(String::as_str).filter(|skill| !is_own(skill));
+    let skills: Vec<&str> = skills.collect();
+    if !skills.is_empty() {
+        let _ = write!(text, " Skills: {}", cut(&skills.join("; ")));
+    }
+    if peer.is_down {
+        text.push_str(" (did not answer lately)");
+    }
+    text
 }
 
 pub(super) fn clarity() -> String {
@@ -100,17 +108,22 @@ pub(super) fn decomposition(
 }
 
 pub(super) fn route(specs: &[&ToolSpec], peers: &[Peer]) -> String {
-    let mut text = String::new();
-    tools(&mut text, specs);
-    agents(&mut text, specs, peers);
+    let mut text =
+        "Who does what the request above asks for? Go through this list and take the first \
+                    that fits:\n\
+                    - `reject`: help with hacking, with weapons, with hurting somebody or with a crime\n"
+            .to_owned();
+    for peer in peers.iter().take(MOST_AGENTS) {
+        let _ = writeln!(text, "- `remote:{}`: {}", peer.id, about(specs, peer));
+    }
+    // What the model itself does is anything else.
+    for spec in specs.iter().filter(|spec| spec.name != LLM) {
+        let _ = writeln!(text, "- `local`: {}", cut(&spec.description));
+    }
+    text.push_str("- `local`: questions of knowledge, writing, and anything else\n");
     text.push_str(
-        "\nWho does what the request above asks for? Take the first that fits:\n\
-         1. `reject` if it would help to hurt somebody, to break into something or to break the law.\n\
-         2. `remote` with the agent's id, if what is asked for is what one of the other agents is \
-         there for, by its description or skills.\n\
-         3. `local` for all else: what none of the other agents is there for, and what the tools of \
-         this agent do, such as its own card, agents, servers and connections.\n\
-         Give the reason first: which agent or tool is there for this. Answer in JSON.",
+        "Say first in a few words what is asked for, then who of this list is there for that, and \
+         then which of the list it is. Answer in JSON.",
     );
     text
 }

@@ -276,7 +276,7 @@ impl Routing {
             }
             (Outcome::Completed, asks, message) => Stand::Asks {
                 text: message.map(Message::text).unwrap_or_default(),
-                is_private: asks == Asks::Credentials,
+                asks,
                 // Two agents that keep each other busy are a person's business.
                 answer: if step.handled < MOST_HANDLED { Answer::Unjudged } else { Answer::Human },
             },

@@ -28,7 +28,7 @@ impl Routing {
             Point::Decomposition => OutputSchema::read(text)
                 .and_then(|answer| self.decomposition(answer, settings, tools)),
             Point::Route => {
-                OutputSchema::read(text).map(|answer| self.route(answer, settings, tools))
+                OutputSchema::read(text).and_then(|answer| self.route(&answer, settings, tools))
             }
             Point::Tool => {
                 OutputSchema::read(text).and_then(|answer| self.tool(answer, settings, tools))
@@ -134,8 +134,8 @@ impl Routing {
         Ok(())
     }
 
-    fn route(&mut self, answer: Route, settings: &Settings, tools: &Tools) {
-        match answer.route {
+    fn route(&mut self, answer: &Route, settings: &Settings, tools: &Tools) -> Result<(), String> {
+        match answer.kind()? {
             RouteKind::Reject => {
                 let reason = match answer.reason.trim() {
                     "" => "the agent declined this request".to_owned(),
@@ -144,14 +144,14 @@ impl Routing {
                 self.note_decision(Point::Route, "reject", "model", &reason);
                 self.phase = Phase::End(Outcome::Rejected { reason });
             }
-            RouteKind::Remote if self.knows(&answer.agent) => {
-                let decision = format!("remote:{}", answer.agent);
+            RouteKind::Remote(agent) if self.knows(&agent) => {
+                let decision = format!("remote:{agent}");
                 self.note_decision(Point::Route, &decision, "model", &answer.reason);
-                self.work = Some(Work::single(0, answer.agent, self.task()));
+                self.work = Some(Work::single(0, agent, self.task()));
                 self.phase = self.guarded(Action::Work, settings, tools);
             }
-            RouteKind::Remote => {
-                let why = format!("no agent {:?} is known", answer.agent);
+            RouteKind::Remote(agent) => {
+                let why = format!("no agent {agent:?} is known");
                 self.note_decision(Point::Route, "local llm", "default", &why);
                 self.phase = Phase::Llm(None);
             }
@@ -165,6 +165,7 @@ impl Routing {
                 };
             }
         }
+        Ok(())
     }
 
     fn tool(

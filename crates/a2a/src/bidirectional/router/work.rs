@@ -4,6 +4,7 @@
 use duologue_core::{Outcome, Part};
 
 use super::decision::PlannedStep;
+use crate::client::Asks;
 
 /// The most steps of a plan.
 pub(super) const MOST_STEPS: usize = 5;
@@ -39,9 +40,12 @@ pub(super) struct WorkStep {
 }
 
 impl WorkStep {
-    /// Whether the other agent waits for credentials.
-    pub(super) fn wants_credentials(&self) -> bool {
-        matches!(self.stand, Stand::Asks { is_private: true, .. })
+    /// What kind of question the other agent waits with.
+    pub(super) fn asks(&self) -> Asks {
+        match &self.stand {
+            Stand::Asks { asks, .. } => *asks,
+            _ => Asks::Nothing,
+        }
     }
 }
 
@@ -53,12 +57,7 @@ pub(super) enum Stand {
     /// It gave this.
     Done(Vec<Part>),
     /// The other agent asks something.
-    Asks {
-        text: String,
-        /// Only a person can give what is asked for.
-        is_private: bool,
-        answer: Answer,
-    },
+    Asks { text: String, asks: Asks, answer: Answer },
     /// It ended badly.
     Failed(Outcome),
 }
@@ -158,15 +157,16 @@ impl Work {
     /// The first step whose question nobody has looked at.
     pub(super) fn unjudged(&self) -> Option<&WorkStep> {
         self.steps.iter().find(|step| {
-            matches!(step.stand, Stand::Asks { answer: Answer::Unjudged, is_private: false, .. })
+            matches!(step.stand, Stand::Asks { answer: Answer::Unjudged, asks: Asks::Input, .. })
         })
     }
 
     /// The first step whose question is for a person.
     pub(super) fn for_human(&self) -> Option<(&WorkStep, &str)> {
         self.steps.iter().find_map(|step| match &step.stand {
-            Stand::Asks { text, answer: Answer::Human, .. }
-            | Stand::Asks { text, answer: Answer::Unjudged, is_private: true } => {
+            Stand::Asks { text, answer: Answer::Human, .. } => Some((step, text.as_str())),
+            // Credentials and permissions are for nobody else to give.
+            Stand::Asks { text, answer: Answer::Unjudged, asks } if *asks != Asks::Input => {
                 Some((step, text.as_str()))
             }
             _ => None,

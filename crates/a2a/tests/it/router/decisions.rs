@@ -1,6 +1,6 @@
 //! The seed's decision points and their safe defaults.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use duologue_a2a::{Directory, RouterSettings};
 use duologue_core::{Answer, InquiryKind, MemoryStore, Outcome, WhenBusy};
@@ -30,7 +30,11 @@ async fn a_local_task_is_answered_by_the_llm_tool() {
     assert_eq!(reply.text(), "The capital of France is Paris.");
     assert_eq!(talk.decisions().await, ["route: local (model)", "tool: llm (model)"]);
     // Each decision saw the tools, and the answer the conversation.
-    assert!(model.asked("route")[0].contains("- summarize: "), "{:?}", model.asked("route"));
+    assert!(
+        model.asked("route")[0].contains("`local`: Summarizes a text"),
+        "{:?}",
+        model.asked("route")
+    );
     assert!(model.asked("tool")[0].contains("Parameters of list_agents: "));
     assert_eq!(model.asked("answer"), ["user: What is the capital of France?"]);
     talk.replays().await;
@@ -57,7 +61,7 @@ async fn a_task_is_given_to_the_agent_that_fits() {
     assert_eq!(talk.decisions().await, ["route: remote:weather (model)"]);
     // The decision saw who else there is.
     let prompt = &model.asked("route")[0];
-    assert!(prompt.contains("- weather (Weather): An agent for tests"), "{prompt}");
+    assert!(prompt.contains("- `remote:weather`: An agent for tests"), "{prompt}");
     assert_eq!(model.points(), ["route"]);
     talk.replays().await;
 }
@@ -196,6 +200,26 @@ async fn a_question_for_the_user_reaches_them_and_the_answer_goes_back() {
     );
     let expected = ["route: remote:weather (model)", "returned: human (model)"];
     assert_eq!(talk.decisions().await, expected);
+    talk.replays().await;
+}
+
+#[tokio::test]
+async fn what_another_agent_may_do_is_for_a_person_to_say_and_not_for_the_model() {
+    let directory = Directory::in_memory();
+    let world = World::default();
+    let turns = [Turn::call("act", json!({"word": "now"})), Turn::text("It is done.")];
+    let _actor = other_in(&directory, "Actor", turns, &world).await;
+    // It would say yes to anything.
+    let yes = json!({"decision": "handle_directly", "answer": "yes"});
+    let model = Decider::new().at("route", remote("actor")).at("returned", &yes);
+    let talk = plain(&model, &directory);
+    let reply = talk.say("Do it").await;
+    assert_eq!(talk.decisions().await, ["route: remote:actor (model)"], "{reply:?}");
+    assert!(question_of(&reply.outcome).starts_with("actor asks: approve act"), "{reply:?}");
+    assert_eq!((model.asked("returned").len(), world.acted.load(Ordering::SeqCst)), (0, 0));
+    let reply = talk.answer(Answer::text("approve")).await;
+    assert_eq!(reply.text(), "It is done.");
+    assert_eq!(world.acted.load(Ordering::SeqCst), 1);
     talk.replays().await;
 }
 
