@@ -63,6 +63,7 @@
 mod agent;
 mod behavior;
 mod budget;
+mod causes;
 mod detach;
 mod driver;
 mod event;
@@ -85,6 +86,7 @@ mod tool;
 pub use agent::{Agent, AgentBuilder, ChildrenMemory, Function, FunctionContext, Retry};
 pub use behavior::{Ask, Behavior, ChildTurn, Profile, Step, ToolSelection};
 pub use budget::{Budget, Grants, Spent};
+pub use causes::with_causes;
 pub use detach::{Broken, Detached, detach};
 pub use event::{CalledTool, Delivery, Entry, Event, ForkPoint, HookChange, SCHEMA_VERSION};
 pub use expectation::{Expectation, Unfit};

@@ -22,7 +22,10 @@ use serde_json::Value;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Metadata(Option<Arc<Vec<(Box<str>, Value)>>>);
+pub struct Metadata(Option<Arc<Vec<Named>>>);
+
+/// A name with its value.
+type Named = (Box<str>, Value);
 
 impl Metadata {
     /// Nothing yet.
@@ -79,7 +82,7 @@ impl Metadata {
         self.all().iter().map(|(name, value)| (&**name, value))
     }
 
-    fn all(&self) -> &[(Box<str>, Value)] {
+    fn all(&self) -> &[Named] {
         self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 

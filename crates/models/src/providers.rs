@@ -254,7 +254,7 @@ fn build_client(local: bool) -> Result<Client, String> {
         .redirect(redirect::Policy::none())
         .user_agent(concat!("duologue/", env!("CARGO_PKG_VERSION")));
     let builder = if local { builder.no_proxy() } else { builder };
-    builder.build().map_err(|error| errors::chain(&error))
+    builder.build().map_err(|error| duologue_core::with_causes(&error))
 }
 
 fn is_local(url: &Url) -> bool {

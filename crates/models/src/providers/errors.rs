@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use duologue_core::{ErrorClass, ModelError};
+use duologue_core::{ErrorClass, ModelError, with_causes};
 use reqwest::{StatusCode, header::HeaderMap};
 use serde_json::Value;
 
@@ -60,23 +60,8 @@ pub(crate) fn from_transport(
     };
     let verb = if error.is_connect() { "cannot be reached" } else { "lost the connection" };
     // The address may carry a key, and the person knows it from the configuration.
-    let causes = chain(&error.without_url());
+    let causes = with_causes(&error.without_url());
     ModelError::new(class, redactor.clean(&format!("{provider} {verb}: {causes}")))
-}
-
-/// An error and its causes in one line; reqwest's own text names only the outermost.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let words = inner.to_string();
-        if !text.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
-        }
-        cause = inner.source();
-    }
-    text
 }
 
 /// What a person can do about it, where that is known.

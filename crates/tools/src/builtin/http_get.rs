@@ -2,7 +2,7 @@
 
 use std::{error::Error, net::IpAddr, sync::Arc, time::Duration};
 
-use duologue_core::{Effect, Reach, Tool, ToolError, tool};
+use duologue_core::{Effect, Reach, Tool, ToolError, tool, with_causes};
 use reqwest::{Client, Response, StatusCode, Url, header, redirect};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -205,7 +205,7 @@ impl Fetcher {
                 private: self.config.private_addresses.clone(),
             }))
             .build()
-            .map_err(|error| ToolError(format!("cannot prepare for HTTP: {}", chain(&error))))
+            .map_err(|error| ToolError(format!("cannot prepare for HTTP: {}", with_causes(&error))))
     }
 
     /// Read the body up to the bound. It counts decompressed bytes, chunk by chunk, so a small
@@ -357,16 +357,5 @@ fn explain(url: &Url, error: &reqwest::Error) -> ToolError {
     if error.is_timeout() {
         return ToolError(format!("{url} took too long to answer"));
     }
-    ToolError(format!("{url} could not be read: {}", chain(error)))
-}
-
-/// An error with its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
+    ToolError(format!("{url} could not be read: {}", with_causes(error)))
 }

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use duologue_core::{CallId, Delta, ErrorClass, ModelError, StopReason, Usage};
+use duologue_core::{CallId, Delta, ErrorClass, ModelError, StopReason, Usage, with_causes};
 use futures::{Stream, future::BoxFuture};
 use genai::{
     chat::{ChatOptions, ChatStream, ChatStreamEvent, ContentPart, StreamEnd, ToolCall},
@@ -376,6 +376,6 @@ fn convert_cause(cause: genai::BoxError, service: &Service) -> ModelError {
     };
     match cause.downcast::<reqwest::Error>() {
         Ok(error) => errors::from_transport(&service.provider, *error, &service.redactor),
-        Err(cause) => service.unreadable("what cannot be read", &errors::chain(&*cause)),
+        Err(cause) => service.unreadable("what cannot be read", &with_causes(&*cause)),
     }
 }
