@@ -121,8 +121,8 @@ pub(crate) struct Walk {
     setup: Setup,
     folder: PathBuf,
     tell: Box<dyn FnMut(&str)>,
-    /// The calls that were refused, each once.
-    refused: Vec<String>,
+    /// The calls that were answered, each once.
+    answered: Vec<String>,
 }
 
 /// A call that waits for a yes.
@@ -159,7 +159,7 @@ impl Walk {
     /// Put everything in its place.
     pub(crate) fn begin(setup: Setup, tell: impl FnMut(&str) + 'static) -> Outcome<Self> {
         let folder = std::env::temp_dir().join(format!("everywhere-{}", std::process::id()));
-        let mut walk = Self { setup, folder, tell: Box::new(tell), refused: Vec::new() };
+        let mut walk = Self { setup, folder, tell: Box::new(tell), answered: Vec::new() };
         fs::create_dir_all(walk.shop())?;
         for (name, text) in FILES {
             fs::write(walk.shop().join(name), text)?;
@@ -304,8 +304,8 @@ impl Walk {
             if walk.setup.is_scripted() || command.is_some_and(enters) {
                 return Ok(Some(waiting));
             }
-            if !walk.refused.contains(&waiting.call) {
-                walk.refused.push(waiting.call.clone());
+            if !walk.answered.contains(&waiting.call) {
+                walk.answered.push(waiting.call.clone());
                 refuse(walk, &waiting)?;
             }
             Ok(None)
@@ -346,6 +346,7 @@ impl Walk {
         if self.waiting(ledger)?.call != *call {
             return Err("it waits for something else than before the kill".into());
         }
+        self.answered.push(call.clone());
         self.expect(&["sessions", "answer", session, call, "approve"], 0, &[])?;
         Ok(())
     }
@@ -372,10 +373,10 @@ impl Walk {
     fn refuse_more(&mut self, session: &str) -> Outcome<()> {
         let Some((waiting, asked)) = self.open_question(session.to_owned())? else { return Ok(()) };
         let is_approval = asked.get("asks").is_some_and(|asks| asks == "approval");
-        if !is_approval || self.refused.contains(&waiting.call) {
+        if !is_approval || self.answered.contains(&waiting.call) {
             return Ok(());
         }
-        self.refused.push(waiting.call.clone());
+        self.answered.push(waiting.call.clone());
         self.deny(&waiting, NO_MORE)
     }
 

@@ -217,8 +217,8 @@ impl Walk {
     fn browse(&mut self) -> Outcome<Waiting> {
         let address = page::serve()?;
         let task = format!(
-            "Open http://{address}/sale with navigate, read it with snapshot, then \
-             enter the sale that stands there."
+            "Call clock__current_time, open http://{address}/sale with navigate, read it with \
+             snapshot, then enter the sale that stands there."
         );
         let allow = format!("browser.allow=[\"{address}\"]");
         self.run(&task, &["--set", &allow])
