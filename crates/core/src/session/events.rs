@@ -64,6 +64,14 @@ impl Recent {
         self.first + self.kept.len() as u64
     }
 
+    /// Let go of what came before a place, but for so many of the last events.
+    fn forget_before(&mut self, place: u64, keep: usize) {
+        while self.first < place && self.kept.len() > keep {
+            self.kept.pop_front();
+            self.first += 1;
+        }
+    }
+
     /// The place from which on everything since an entry can be heard here.
     fn place_of(&self, seq: u64) -> Option<u64> {
         let is_it = |live: &Live| matches!(live, Live::Entry(entry) if entry.seq == seq);
@@ -152,13 +160,13 @@ impl Events {
 
     /// The next of the recent events, if there is one. It may turn out that some were missed.
     fn hear(&mut self) -> Option<Live> {
-        let recent = self.shared.news.recent();
+        let mut recent = self.shared.news.recent();
         if self.place < recent.first {
             self.place = recent.first;
             self.behind = true;
             return None;
         }
-        loop {
+        let live = loop {
             let at = usize::try_from(self.place - recent.first).unwrap_or(usize::MAX);
             let live = recent.kept.get(at)?;
             if let Live::Entry(entry) = live {
@@ -174,8 +182,13 @@ impl Events {
             } else {
                 self.place += 1;
             }
-            return Some(live.clone());
+            break live.clone();
+        };
+        // Whoever listens alone needs nothing twice, and long answers come in many pieces.
+        if self.shared.news.listeners.load(Ordering::Relaxed) == 1 {
+            recent.forget_before(self.place, QUIET_BACKLOG);
         }
+        Some(live)
     }
 
     /// Whether it has heard every entry that was written so far.
