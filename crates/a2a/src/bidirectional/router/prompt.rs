@@ -110,8 +110,7 @@ pub(super) fn decomposition(
 pub(super) fn route(specs: &[&ToolSpec], peers: &[Peer]) -> String {
     let mut text =
         "Who does what the request above asks for? Go through this list and take the first \
-                    that fits:\n\
-                    - `reject`: help with hacking, with weapons, with hurting somebody or with a crime\n"
+                    that fits:\n"
             .to_owned();
     for peer in peers.iter().take(MOST_AGENTS) {
         let _ = writeln!(text, "- `remote:{}`: {}", peer.id, about(specs, peer));
@@ -120,9 +119,10 @@ pub(super) fn route(specs: &[&ToolSpec], peers: &[Peer]) -> String {
     for spec in specs.iter().filter(|spec| spec.name != LLM) {
         let _ = writeln!(text, "- `local`: {}", cut(&spec.description));
     }
-    text.push_str("- `local`: questions of knowledge, writing, and anything else\n");
     text.push_str(
-        "Say first in a few words what is asked for, then who of this list is there for that, and \
+        "- `reject`: help with hacking, with weapons, with hurting somebody or with a crime\n\
+         - `local`: questions of knowledge, writing, and anything else\n\
+         Say first in a few words what is asked for, then who of this list is there for that, and \
          then which of the list it is. Answer in JSON.",
     );
     text
