@@ -5,7 +5,7 @@
 //! them.
 
 use a2a::{A2AError, PartContent};
-use duologue_core::{Answer, CallId, Inquiry, InquiryKind};
+use duologue_core::{Answer, CallId, Inquiry, InquiryKind, SessionError};
 use serde::Deserialize;
 
 use super::convert::parts_from_wire;
@@ -83,6 +83,26 @@ fn word_of(message: &a2a::Message) -> Word {
         "always" => Word::Always,
         "deny" | "no" => Word::No,
         _ => Word::Other(text),
+    }
+}
+
+/// Why an answer was not taken.
+pub(super) enum Refused {
+    /// The task no longer waits for it.
+    Changed,
+    /// The answer itself is wrong.
+    Wrong(A2AError),
+}
+
+impl Refused {
+    pub(super) fn of(error: SessionError) -> Self {
+        match error {
+            SessionError::NotPending { .. } => Self::Changed,
+            SessionError::DoesNotFit { .. } => {
+                Self::Wrong(fault::invalid("message.parts", error.to_string()))
+            }
+            other => Self::Wrong(fault::of_session(&other)),
+        }
     }
 }
 

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use a2a::PartContent;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use chrono::{DateTime, Utc};
-use duologue_core::{FileSource, Message, MessageId, Metadata, Part, Role};
+use duologue_core::{Answer, FileSource, Message, MessageId, Metadata, Part, Role};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::wire::whole_numbers;
 
@@ -177,6 +177,22 @@ fn part_to_wire(part: &Part) -> Option<a2a::Part> {
 /// A journal's time as the protocol writes it.
 pub(crate) fn time_to_wire(at: i64) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_millis(at)
+}
+
+/// An answer that came another way, as somebody would have said it.
+pub(super) fn spoken(answer: &Answer, seq: u64) -> Message {
+    let parts = match answer {
+        Answer::Approve => vec![Part::text("approve")],
+        Answer::ApproveAlways => vec![Part::text("always")],
+        Answer::Deny { reason } if reason.is_empty() => vec![Part::text("deny")],
+        Answer::Deny { reason } => vec![Part::text(reason.as_str())],
+        Answer::Edit { arguments } => vec![Part::data(json!({ "arguments": arguments }))],
+        Answer::Result { content, .. } => content.clone(),
+    };
+    let mut message = Message::new(Role::User, parts);
+    // The same journal must always give the same history.
+    message.id = format!("answer-{seq}").as_str().into();
+    message
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use duologue_core::{
 use serde_json::json;
 
 use super::{
-    answer::answers_in,
+    answer::{Refused, answers_in},
     check::check_send,
     convert::message_from_wire,
     delegation,
@@ -581,23 +581,3 @@ pub(super) fn key_in(message: &a2a::Message) -> Option<&str> {
 
 /// Why a task was stopped.
 const CANCELLED: &str = "cancelled by the client";
-
-/// Why an answer was not taken.
-enum Refused {
-    /// The task no longer waits for it.
-    Changed,
-    /// The answer itself is wrong.
-    Wrong(A2AError),
-}
-
-impl Refused {
-    fn of(error: SessionError) -> Self {
-        match error {
-            SessionError::NotPending { .. } => Self::Changed,
-            SessionError::DoesNotFit { .. } => {
-                Self::Wrong(fault::invalid("message.parts", error.to_string()))
-            }
-            other => Self::Wrong(fault::of_session(&other)),
-        }
-    }
-}

@@ -12,14 +12,12 @@ use a2a::{
     Artifact, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState, TaskStatus,
     TaskStatusUpdateEvent,
 };
-use duologue_core::{
-    Answer, CallId, Entry, Event, HookChange, Inquiry, Message, Outcome, Part, RunId, Usage,
-};
+use duologue_core::{CallId, Entry, Event, HookChange, Inquiry, Message, Outcome, RunId, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    convert::{is_public, message_to_wire, parts_to_wire, time_to_wire},
+    convert::{is_public, message_to_wire, parts_to_wire, spoken, time_to_wire},
     delegation::{told_usage, was_passed_on},
     record::{
         ARTIFACT, BIRTH, Birth, DELEGATED_TO, DELIVERED, DIRECT, INQUIRIES, OUTCOME, PIECE, Piece,
@@ -582,20 +580,4 @@ impl TaskView {
             self.history.push(message);
         }
     }
-}
-
-/// An answer that came another way, as somebody would have said it.
-fn spoken(answer: &Answer, seq: u64) -> Message {
-    let parts = match answer {
-        Answer::Approve => vec![Part::text("approve")],
-        Answer::ApproveAlways => vec![Part::text("always")],
-        Answer::Deny { reason } if reason.is_empty() => vec![Part::text("deny")],
-        Answer::Deny { reason } => vec![Part::text(reason.as_str())],
-        Answer::Edit { arguments } => vec![Part::data(json!({ "arguments": arguments }))],
-        Answer::Result { content, .. } => content.clone(),
-    };
-    let mut message = Message::new(duologue_core::Role::User, parts);
-    // The same journal must always give the same history.
-    message.id = format!("answer-{seq}").as_str().into();
-    message
 }
