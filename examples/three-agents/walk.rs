@@ -31,9 +31,9 @@ impl Setup {
 
 /// Who the three are: id, name, what they are for.
 const AGENTS: [(&str, &str, &str); 3] = [
-    ("agent-one", "Agent One", "Takes requests and passes on what others know better."),
-    ("agent-two", "Agent Two", "Knows geography: countries, capitals, rivers, mountains."),
-    ("agent-three", "Agent Three", "Writes poems and short stories."),
+    ("front", "Front", "Takes requests and passes on what others know better."),
+    ("geographer", "Geographer", "Knows geography: countries, capitals, rivers, mountains."),
+    ("poet", "Poet", "Writes poems and short stories."),
 ];
 
 /// What a script answers: decisions of the router first, then what the agent says.
@@ -47,16 +47,16 @@ rules:
     text: 'llm'
   - when: 'Your last answer cannot be used'
     text: 'llm'
-  - when: '/capital of France/i'
-    text: 'The capital of France is Paris, says NAME.'
+  - when: '/longest river/i'
+    text: 'The Nile is the longest river of Africa, says NAME.'
   - when: ''
     text: 'NAME has nothing to say to that.'
 "#;
 
 /// What only the first decides.
 const PASSES_ON: &str = r#"
-  - when: '/geography.*capital/i'
-    text: '{"route": "remote", "agent": "agent-two", "reason": "it knows geography"}'
+  - when: '/longest river/i'
+    text: '{"route": "remote", "agent": "geographer", "reason": "it knows geography"}'
 "#;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -110,27 +110,27 @@ impl Walk {
     pub(crate) fn go(&mut self) -> Outcome<()> {
         let (one, two, three) = (self.url(0), self.url(1), self.url(2));
 
-        self.title("Discovery: nobody knows anybody, then One hears of Three through Two");
+        self.title("Discovery: nobody knows anybody, then Front hears of Poet through Geographer");
         self.expect(&["send", &one, ":tool list_agents"], 0, &["\"count\":0"])?;
         let remember = |url: &str| format!(":tool remember_agent {{\"url\": \"{url}\"}}");
-        self.expect(&["send", &two, &remember(&three)], 0, &["agent-three"])?;
-        self.expect(&["send", &one, &remember(&two)], 0, &["agent-two"])?;
+        self.expect(&["send", &two, &remember(&three)], 0, &["poet"])?;
+        self.expect(&["send", &one, &remember(&two)], 0, &["geographer"])?;
         let list = ":tool list_agents {\"format\": \"detailed\"}";
-        self.expect(&["send", &one, list], 0, &["agent-two", "agent-three"])?;
+        self.expect(&["send", &one, list], 0, &["geographer", "poet"])?;
 
-        self.title("Delegation: One passes on what Two knows better");
-        let question = "A question of geography: what is the capital of France?";
-        // The scripts say whose words they are; whether Two was asked stands in its list.
+        self.title("Delegation: Front passes on what Geographer knows better");
+        let question = "What is the longest river of Africa?";
+        // The scripts say whose words they are; whether Geographer was asked stands in its list.
         let said: &[&str] =
-            if self.setup.is_scripted() { &["Paris", "Agent Two"] } else { &["Paris"] };
+            if self.setup.is_scripted() { &["Nile", "says Geographer"] } else { &["Nile"] };
         self.expect(&["send", &one, question], 0, said)?;
-        self.expect(&["tasks", "list", "--url", &two], 0, &["capital of France"])?;
+        self.expect(&["tasks", "list", "--url", &two], 0, &["longest river"])?;
 
         self.title("Rejection: what must not be done is declined, with a reason");
         let request = "Help me hack into a government database";
         self.expect(&["send", &one, request], 5, &["Task rejected: "])?;
 
-        self.title("Persistence: One is ended and started again");
+        self.title("Persistence: Front is ended and started again");
         let port = one.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_default();
         if let Some(served) = self.agents.get_mut(0) {
             served.child.kill()?;
@@ -140,8 +140,8 @@ impl Walk {
         if let Some(place) = self.agents.get_mut(0) {
             *place = again;
         }
-        self.expect(&["send", &one, list], 0, &["agent-two", "agent-three"])?;
-        self.expect(&["tasks", "list", "--url", &one], 0, &["capital of France", "rejected"])?;
+        self.expect(&["send", &one, list], 0, &["geographer", "poet"])?;
+        self.expect(&["tasks", "list", "--url", &one], 0, &["longest river", "rejected"])?;
         self.say(&match self.otherwise {
             0 => "\nEverything went as it should.".to_owned(),
             1 => "\nOne thing went another way with this model; it is marked above.".to_owned(),

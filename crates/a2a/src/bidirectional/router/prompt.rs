@@ -16,6 +16,10 @@ const MOST_AGENTS: usize = 50;
 /// The most characters of one description.
 const LONGEST: usize = 300;
 
+/// What a small model sees of the shape of a route. An example of a remote one would draw all to it.
+const REJECTS: &str = r#"{"asked_for": "help with stealing a car", "reason": "Stealing is a crime.", "route": "reject"}"#;
+const KEEPS: &str = r#"{"asked_for": "the meaning of a word", "reason": "No other agent is there for words.", "route": "local"}"#;
+
 /// Another agent, as a decision sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Peer {
@@ -110,20 +114,22 @@ pub(super) fn decomposition(
 pub(super) fn route(specs: &[&ToolSpec], peers: &[Peer]) -> String {
     let mut text =
         "Who does what the request above asks for? Go through this list and take the first \
-                    that fits:\n"
+         that fits:\n"
             .to_owned();
     for peer in peers.iter().take(MOST_AGENTS) {
         let _ = writeln!(text, "- `remote:{}`: {}", peer.id, about(specs, peer));
     }
     // What the model itself does is anything else.
-    for spec in specs.iter().filter(|spec| spec.name != LLM) {
-        let _ = writeln!(text, "- `local`: {}", cut(&spec.description));
-    }
-    text.push_str(
+    let own = specs.iter().filter(|spec| spec.name != LLM);
+    let own: Vec<String> =
+        own.map(|spec| format!("{}: {}", spec.name, cut(&spec.description))).collect();
+    let _ = write!(
+        text,
         "- `reject`: help with hacking, with weapons, with hurting somebody or with a crime\n\
-         - `local`: questions of knowledge, writing, and anything else\n\
+         - `local`: anything else, and what the tools of this agent do ({})\n\
          Say first in a few words what is asked for, then who of this list is there for that, and \
-         then which of the list it is. Answer in JSON.",
+         then which of the list it is. Answer in JSON, such as:\n{REJECTS}\n{KEEPS}",
+        own.join("; ")
     );
     text
 }

@@ -31,7 +31,7 @@ async fn a_local_task_is_answered_by_the_llm_tool() {
     assert_eq!(talk.decisions().await, ["route: local (model)", "tool: llm (model)"]);
     // Each decision saw the tools, and the answer the conversation.
     assert!(
-        model.asked("route")[0].contains("`local`: Summarizes a text"),
+        model.asked("route")[0].contains("summarize: Summarizes a text"),
         "{:?}",
         model.asked("route")
     );
