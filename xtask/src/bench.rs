@@ -7,12 +7,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 
 use crate::{
-    house,
-    process::{cargo, run as run_program},
+    house, packages,
+    process::{cargo, run as run_program, with_version},
     setup,
 };
 
@@ -103,8 +103,8 @@ enum Bench {
     ///
     /// An echo agent is served by a bare axum server that only parses and writes the same JSON, by
     /// our server with its journal in memory, and by our server with its journal in SQLite, each in
-    /// a process of its own. `wrk` (apt-get install wrk) puts load on one after the other, 16
-    /// connections. The table shows the server's CPU time per SendMessage and per streamed task, and
+    /// a process of its own. `wrk`, which is installed where it is missing and you are root, puts load
+    /// on one after the other, 16 connections. The table shows the server's CPU time per SendMessage and per streamed task, and
     /// how many there were in a second. Then 10,000 tasks wait at once, each with a subscriber: the
     /// memory of each, and whether every subscriber hears the end.
     ///
@@ -188,8 +188,8 @@ fn measure(bench: &Bench, figures: Option<&Path>) -> Result<()> {
             run_program(command)
         }
         Bench::A2a { peers, no_crowd, options } => {
-            look_for("wrk", "which puts load on the servers")?;
-            look_for("curl", "which looks at their answers")?;
+            need("wrk", "which puts load on the servers")?;
+            need("curl", "which looks at their answers")?;
             let mut command = bench_a2a("run")?;
             if *peers {
                 command.args(build_peers()?);
@@ -251,13 +251,14 @@ fn program(name: &str) -> Result<Command> {
     Ok(Command::new(house::target().join("release").join(name)))
 }
 
-/// Say before anything is built that a program is missing.
-fn look_for(program: &str, what: &str) -> Result<()> {
-    let found =
-        Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    found.map(|_| ()).with_context(|| {
-        format!("{program}, {what}, is not here; on Debian: apt-get install {program}")
-    })
+/// See to it before anything is built that a program is there.
+fn need(program: &str, what: &str) -> Result<()> {
+    // wrk says its version and fails; that it can be started is enough.
+    let is_there = || with_version(program).stdin(Stdio::null()).output().is_ok();
+    if is_there() || (packages::install(&[program])? && is_there()) {
+        return Ok(());
+    }
+    bail!("{program}, {what}, is not here; on Debian: apt-get install {program}")
 }
 
 /// Build the servers of others and say how the benchmark finds them.

@@ -2,7 +2,7 @@
 //!
 //! One file per chore: [`setup`], [`mod@test`], [`ci`], [`licences`], [`mod@bench`], [`kill`],
 //! [`chaos`], [`miniwob`], [`fuzz`]. They start other programs through [`process`], which ends them when this
-//! one is interrupted.
+//! one is interrupted, and install what the system lacks through [`packages`].
 
 #![allow(
     clippy::print_stdout,
@@ -18,6 +18,7 @@ mod house;
 mod kill;
 mod licences;
 mod miniwob;
+mod packages;
 mod process;
 mod setup;
 mod test;

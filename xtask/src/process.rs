@@ -149,6 +149,13 @@ pub(crate) fn output_of(mut command: Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}`", words(&command)))
 }
 
+/// A program that is asked for its version.
+pub(crate) fn with_version(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.arg("--version");
+    command
+}
+
 /// Whether a program is there and says its version.
 pub(crate) fn answers(mut command: Command) -> bool {
     command

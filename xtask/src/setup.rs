@@ -7,11 +7,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use nix::unistd::geteuid;
 
 use crate::{
-    house,
-    process::{answers, cargo, output_of, run as run_program},
+    house, packages,
+    process::{answers, cargo, output_of, run as run_program, with_version},
 };
 
 mod browser;
@@ -214,17 +213,11 @@ fn node() -> Result<()> {
     if found.is_some_and(|version| version >= NODE) && npm() {
         return Ok(());
     }
-    if geteuid().is_root() && answers(with_version("apt-get")) {
-        for args in
-            [&["update"][..], &["install", "--yes", "--no-install-recommends", "nodejs", "npm"]]
-        {
-            let mut command = Command::new("apt-get");
-            command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
-            run_program(command)?;
-        }
-        if node_version().is_some_and(|version| version >= NODE) && npm() {
-            return Ok(());
-        }
+    if packages::install(&["nodejs", "npm"])?
+        && node_version().is_some_and(|version| version >= NODE)
+        && npm()
+    {
+        return Ok(());
     }
     let (major, minor) = NODE;
     let found = match node_version() {
@@ -239,12 +232,6 @@ fn node() -> Result<()> {
 
 fn node_version() -> Option<(u32, u32)> {
     parse_version(&output_of(with_version("node")).ok()?)
-}
-
-fn with_version(program: &str) -> Command {
-    let mut command = Command::new(program);
-    command.arg("--version");
-    command
 }
 
 /// The first two numbers of `v20.15.1`.

@@ -7,10 +7,9 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use nix::unistd::geteuid;
 
-use super::{sdks, with_version};
-use crate::process::{answers, run as run_program};
+use super::sdks;
+use crate::{packages, process::run as run_program};
 
 /// The version of the PyPI package `miniwob`.
 const MINIWOB: &str = "1.1.0";
@@ -23,16 +22,10 @@ pub(super) fn chromium() -> Result<PathBuf> {
     if let Some(found) = find() {
         return Ok(found);
     }
-    if geteuid().is_root() && answers(with_version("apt-get")) {
-        for args in [&["update"][..], &["install", "--yes", "--no-install-recommends", "chromium"]]
-        {
-            let mut command = Command::new("apt-get");
-            command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
-            run_program(command)?;
-        }
-        if let Some(found) = find() {
-            return Ok(found);
-        }
+    if packages::install(&["chromium"])?
+        && let Some(found) = find()
+    {
+        return Ok(found);
     }
     bail!(
         "Chromium or Chrome is needed; install it (on Debian and Ubuntu the package chromium), or \

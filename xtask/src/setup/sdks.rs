@@ -7,10 +7,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use nix::unistd::geteuid;
 
-use super::{node, with_version};
-use crate::process::{answers, run as run_program};
+use super::node;
+use crate::{
+    packages,
+    process::{answers, run as run_program, with_version},
+};
 
 /// Install the SDKs of A2A that are missing; the folder that they are in.
 pub(super) fn a2a(wanted: &Path, folder: &Path) -> Result<PathBuf> {
@@ -58,14 +60,7 @@ pub(super) fn make_environment(folder: &Path) -> Result<()> {
     if answers(with_version("python3")) && make().is_ok() {
         return Ok(());
     }
-    if geteuid().is_root() && answers(with_version("apt-get")) {
-        for args in
-            [&["update"][..], &["install", "--yes", "--no-install-recommends", "python3-venv"]]
-        {
-            let mut command = Command::new("apt-get");
-            command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
-            run_program(command)?;
-        }
+    if packages::install(&["python3-venv"])? {
         return make();
     }
     bail!("Python 3.10 or newer with venv is needed; install it and run `cargo xtask setup` again")
