@@ -243,12 +243,17 @@ const PROGRAMS: [&str; 6] =
 
 /// One of the programs, built.
 fn program(name: &str) -> Result<Command> {
+    build()?;
+    Ok(Command::new(house::target().join("release").join(name)))
+}
+
+/// Build all of them, and `duo`.
+pub(crate) fn build() -> Result<()> {
     let mut command = cargo(["build", "--release", "--package", "duo"]);
     for program in PROGRAMS {
         command.args(["--package", program]);
     }
-    run_program(command).context("building the benchmarks")?;
-    Ok(Command::new(house::target().join("release").join(name)))
+    run_program(command).context("building the benchmarks")
 }
 
 /// See to it before anything is built that a program is there.

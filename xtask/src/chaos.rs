@@ -42,10 +42,7 @@ use self::{
     sender::{SenderEnd, Sent},
     served::{Served, Started},
 };
-use crate::{
-    house,
-    process::{self, cargo, run as run_program},
-};
+use crate::{house, process};
 
 /// Let everything go wrong at once and see that nothing is lost
 ///
@@ -175,7 +172,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             program.canonicalize().with_context(|| format!("{}", program.display()))?
         }
         None => {
-            run_program(cargo(["build", "--release", "--package", "duo"]))?;
+            crate::bench::build()?;
             house::target().join("release/duo")
         }
     };
