@@ -13,6 +13,7 @@
 mod command;
 mod decision;
 mod prompt;
+mod quote;
 mod state;
 mod verdict;
 mod work;

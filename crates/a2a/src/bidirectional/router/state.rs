@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use duologue_core::{
-    Delivery, Entry, Event, FailureCause, Message, Outcome, Part, ToolResult, ToolStatus,
+    Delivery, Entry, Event, FailureCause, Message, Outcome, Part, Role, ToolResult, ToolStatus,
 };
 use serde_json::{Value, json};
 
@@ -43,6 +43,8 @@ pub(in crate::bidirectional) struct Routing {
     /// The number of the last entry, for ids that are the same after a crash.
     pub(super) seq: u64,
     pub(super) request: Option<Arc<Message>>,
+    /// What the user said besides it, before and since.
+    pub(super) said: Vec<Arc<Message>>,
     /// What was said besides the request: answers to questions about it.
     pub(super) added: Vec<String>,
     pub(super) misfits: u32,
@@ -109,10 +111,18 @@ impl Routing {
         self.seq = entry.seq;
         match &entry.event {
             Event::UserRequest { message, delivery: Delivery::Start, .. } => {
-                *self = Self { seq: entry.seq, ..Self::default() };
+                let mut said = std::mem::take(&mut self.said);
+                said.extend(self.request.take());
+                *self = Self { seq: entry.seq, said, ..Self::default() };
                 self.begin(tools, message);
             }
-            Event::UserRequest { message, .. } => self.joined(message),
+            Event::UserRequest { message, .. } => {
+                self.said.push(Arc::clone(message));
+                self.joined(message);
+            }
+            Event::Observed { message } if message.role == Role::User => {
+                self.said.push(Arc::clone(message));
+            }
             Event::FunctionAnswered { function, output, .. } if function == KNOWN => {
                 // An unreadable directory is an empty one: the task can still be done here.
                 let known =

@@ -10,6 +10,7 @@ use super::{
         Clarity, Decomposition, MOST_TRIES, Point, Recovery, RecoveryKind, Returned, ReturnedKind,
         Risk, Route, RouteKind, ToolDecision,
     },
+    quote,
     state::{Action, Phase, Routing, phase_of},
     work::{Answer, Stand, Work, WorkStep},
 };
@@ -221,10 +222,17 @@ impl Routing {
     }
 
     fn returned(&mut self, answer: &Returned) {
-        let words = answer.answer.trim();
-        // An answer that is none leaves it to the user.
-        if answer.decision == ReturnedKind::HandleDirectly && !words.is_empty() {
-            self.note_decision(Point::Returned, "handle directly", "model", words);
+        // What the user did not say is for the user to say.
+        let told = match (answer.decision, &self.request) {
+            (ReturnedKind::HandleDirectly, Some(request)) => {
+                let said = self.said.iter().map(|message| message.text());
+                let said = said.chain(self.added.iter().cloned());
+                quote::told(&answer.words, &answer.answer, &request.text(), said)
+            }
+            _ => None,
+        };
+        if let Some(words) = told {
+            self.note_decision(Point::Returned, "handle directly", "model", &words);
             if let Some(step) = self.unjudged_step() {
                 step.handled += 1;
             }

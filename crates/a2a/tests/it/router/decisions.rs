@@ -173,7 +173,7 @@ async fn asked_back(returned: &[Value]) -> (Talk, Decider, crate::support::Servi
 
 #[tokio::test]
 async fn a_question_whose_answer_is_known_here_is_handled_directly() {
-    let known = json!({"decision": "handle_directly", "answer": "Rome"});
+    let known = json!({"words": "Rome", "decision": "handle_directly", "answer": "Rome"});
     let (talk, model, _weather) = asked_back(&[known]).await;
     let reply = talk.say("I live in Rome. The weather at home?").await;
     assert_eq!(
@@ -210,7 +210,7 @@ async fn what_another_agent_may_do_is_for_a_person_to_say_and_not_for_the_model(
     let turns = [Turn::call("act", json!({"word": "now"})), Turn::text("It is done.")];
     let _actor = other_in(&directory, "Actor", turns, &world).await;
     // It would say yes to anything.
-    let yes = json!({"decision": "handle_directly", "answer": "yes"});
+    let yes = json!({"words": "do", "decision": "handle_directly", "answer": "do"});
     let model = Decider::new().at("route", remote("actor")).at("returned", &yes);
     let talk = plain(&model, &directory);
     let reply = talk.say("Do it").await;
@@ -227,7 +227,12 @@ async fn what_another_agent_may_do_is_for_a_person_to_say_and_not_for_the_model(
 async fn an_unclear_decision_about_a_question_asks_the_user() {
     for unclear in [
         vec![json!("HANDLE_DIRECTLY"), json!("perhaps")],
-        vec![json!({"decision": "handle_directly", "answer": " "})],
+        vec![json!({"words": "The weather", "decision": "handle_directly", "answer": " "})],
+        // Nobody said Paris, and the request itself is no answer.
+        vec![json!({"words": "Paris", "decision": "handle_directly", "answer": "Paris"})],
+        vec![
+            json!({"words": "The weather", "decision": "handle_directly", "answer": "The weather"}),
+        ],
     ] {
         let (talk, _, _weather) = asked_back(&unclear).await;
         let reply = talk.say("The weather?").await;
@@ -282,10 +287,11 @@ async fn agents_that_keep_each_other_busy_are_brought_before_the_user() {
     let _doubter = other(&directory, "Doubter", turns).await;
     let mut model = Decider::new().at("route", remote("doubter"));
     for _ in 0..10 {
-        model = model.at("returned", json!({"decision": "handle_directly", "answer": "yes"}));
+        let sure = json!({"words": "sure", "decision": "handle_directly", "answer": "I am sure"});
+        model = model.at("returned", sure);
     }
     let talk = plain(&model, &directory);
-    let reply = talk.say("Do it").await;
+    let reply = talk.say("Do it, I am sure").await;
     assert_eq!(question_of(&reply.outcome), "doubter asks: Are you sure?");
     assert_eq!(model.asked("returned").len(), 3);
     assert_eq!(talk.answer(Answer::text("Yes!")).await.text(), "At last.");
