@@ -1,8 +1,8 @@
 //! What was really said. A model that answers another agent in the user's name must have it from the
 //! user; one that cannot find an answer likes to repeat the request, or to make something up.
 
-/// What of an answer may be told in the user's name: the answer if it holds what the user said, or else
-/// the user's own words. Nothing if these were never said, or only repeat the request.
+/// What may be told in the user's name: the words that the model copied, and nothing that it made of
+/// them. None if they were never said, or only repeat the request, or if the model has no answer.
 pub(super) fn told(
     words: &str,
     answer: &str,
@@ -17,8 +17,7 @@ pub(super) fn told(
     if !is_from_request && !said.any(|text| holds(&plain(&text), &quoted)) {
         return None;
     }
-    let text = if holds(&plain(answer), &quoted) { answer } else { words };
-    Some(text.trim().to_owned())
+    Some(words.trim().to_owned())
 }
 
 /// The words of a text, without case and punctuation.
@@ -43,7 +42,8 @@ mod tests {
     #[test]
     fn what_the_user_said_is_told() {
         let home = "I live in Rome. What is the weather at home?";
-        assert_eq!(told_of("Rome", "You live in Rome.", home).unwrap(), "You live in Rome.");
+        // What the model adds is not told.
+        assert_eq!(told_of("Rome", "Rome, and I pay by card.", home).unwrap(), "Rome");
         assert_eq!(told_of("in rome", "It is sunny.", home).unwrap(), "in rome");
         let nuts = "I am allergic to nuts";
         assert_eq!(told_of(nuts, "Nuts.", "Order a cake.").unwrap(), nuts);
