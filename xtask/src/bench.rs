@@ -104,9 +104,9 @@ enum Bench {
     /// An echo agent is served by a bare axum server that only parses and writes the same JSON, by
     /// our server with its journal in memory, and by our server with its journal in SQLite, each in
     /// a process of its own. `wrk`, which is installed where it is missing and you are root, puts load
-    /// on one after the other, 16 connections. The table shows the server's CPU time per SendMessage and per streamed task, and
-    /// how many there were in a second. Then 10,000 tasks wait at once, each with a subscriber: the
-    /// memory of each, and whether every subscriber hears the end.
+    /// on one after the other, 16 connections. The table shows the server's CPU time per SendMessage
+    /// and per streamed task, and how many there were in a second. Then 10,000 tasks wait at once, each
+    /// with a subscriber: the memory of each, and whether every subscriber hears the end.
     ///
     /// Further options go after `--`: `cargo xtask bench a2a -- --seconds 2 --repeats 1`
     #[command(verbatim_doc_comment)]
