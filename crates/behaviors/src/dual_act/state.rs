@@ -311,7 +311,14 @@ impl State {
     fn human_decided(&mut self, behavior: &HrLoop, message: Option<&Message>) {
         let has_conclusion = !self.conclusions.is_empty();
         self.stage = match Decision::read(&behavior.decision, message, has_conclusion) {
-            Ok(decision) => Stage::Decided(decision, DecidedBy::Human),
+            Ok(decision) => match self.repeated(&decision) {
+                Some(error) if self.misfits < MOST_MISFITS => {
+                    self.misfits += 1;
+                    Stage::Deciding { correction: Some(error) }
+                }
+                Some(error) => Stage::Undecided(error),
+                None => Stage::Decided(decision, DecidedBy::Human),
+            },
             Err(Unfit::Wrong { error }) if self.misfits < MOST_MISFITS => {
                 self.misfits += 1;
                 Stage::Deciding { correction: Some(error) }
@@ -319,6 +326,24 @@ impl State {
             // Prose was already given back as often as is sensible.
             Err(error) => Stage::Undecided(error.to_string()),
         };
+    }
+
+    /// What is wrong with telling the workers once more, word for word, what they did without an
+    /// error: it would be done twice. Where H has heard something new, it may be meant so.
+    fn repeated(&self, decision: &Decision) -> Option<String> {
+        let Decision::Continue { instruction, .. } = decision else {
+            return None;
+        };
+        let mut calls = self.called.values().flatten().peekable();
+        let is_done = self.briefing.is_empty()
+            && calls.peek().is_some()
+            && calls.all(|call| call.status == ToolStatus::Ok)
+            && self.conclusions.iter().all(|one| one.conclusion.error.is_none());
+        (is_done && instruction.trim() == self.instruction.trim()).then(|| {
+            "instruction: the worker did exactly this already, and every call of it went well. \
+             Terminate with the answer, or name only what is still missing"
+                .to_owned()
+        })
     }
 
     /// All workers have ended: read what they left, in the order they came.
