@@ -226,10 +226,11 @@ impl Walk {
         };
         self.settled(&waiting.session)?;
         let added = self.ledger().len().saturating_sub(before.len());
-        self.say(&format!("The ledger has {added} line more: {:?}", self.ledger().last()));
         if added != 1 {
             return Err(format!("the sale was entered {added} times").into());
         }
+        let entered = self.ledger().pop().unwrap_or_default();
+        self.say(&format!("The ledger has one line more: {entered}"));
         self.check(&waiting)?;
         self.read(&waiting)?;
         Ok(Visited::Session(waiting.session))

@@ -109,7 +109,7 @@ fn transcript(
             let by = by.as_deref().map(|by| format!(" ({by})")).unwrap_or_default();
             paint.text(Style::Warning, format!("! {what}{by}"))
         }
-        Event::AgentResponseEnd { outcome, .. } => return outcome_line(paint, outcome),
+        Event::AgentResponseEnd { outcome, .. } => outcome_line(paint, outcome)?,
         _ => return entry_line(paint, speakers, entry),
     };
     (!text.is_empty()).then(|| speakers.marked(paint, entry.run, &text))
