@@ -199,6 +199,33 @@ async fn two_processes_cannot_write_one_session_and_mail_reaches_the_one_that_do
 }
 
 #[tokio::test]
+async fn a_posted_request_waits_until_it_is_in_the_journal_and_a_cancellation_counts_once() {
+    let model = Turns::new([says("one"), says("two")]);
+    let agent = agent(&model, &Deeds::default());
+    let (session, store) = start(&agent);
+    let first = Message::user("first");
+    let second = Message::user("second");
+    store.post(session.id(), Mail::Request { message: first.clone() }).await.unwrap();
+    store.post(session.id(), Mail::Cancel { reason: "enough".into() }).await.unwrap();
+    store.post(session.id(), Mail::Request { message: second.clone() }).await.unwrap();
+    let both = [first.clone(), second.clone()];
+    assert_eq!(session.collect_mail().await.unwrap(), both);
+    // Whoever took them falls before it replies.
+    let id = session.id().clone();
+    drop(session);
+    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    let session = Session::open(&agent, shared, &id, SessionOptions::default()).await.unwrap();
+    assert_eq!(session.collect_mail().await.unwrap(), both);
+
+    assert_eq!(session.reply(first).await.unwrap().text(), "one");
+    assert_eq!(session.collect_mail().await.unwrap(), std::slice::from_ref(&second));
+    let reply = session.reply(second).await.unwrap();
+    assert_eq!((reply.text().as_str(), reply.outcome), ("two", Outcome::Completed));
+    assert!(session.collect_mail().await.unwrap().is_empty());
+    assert!(store.mail(&id).await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn state_is_carried_to_another_store_and_goes_on_there() {
     let model = Turns::new([says("one"), says("two")]);
     let agent = agent(&model, &Deeds::default());

@@ -1,6 +1,10 @@
 //! Sessions: a conversation with an agent, live.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -421,31 +425,39 @@ impl Session {
     }
 
     /// Take in what other processes posted for this session. Answers and cancellations take
-    /// effect; requests are returned for the caller to [`reply`](Self::reply) to, in order.
+    /// effect; requests are returned for the caller to [`reply`](Self::reply) to, in order. A
+    /// request stays in the mailbox, and is returned again, until it stands in the journal.
     pub async fn collect_mail(&self) -> Result<Vec<Message>, SessionError> {
-        let mail = self.shared.store.mail(&self.shared.id).await?;
-        let Some(last) = mail.last().map(|(number, _)| *number) else {
-            return Ok(Vec::new());
-        };
+        let Shared { id: session, store, unread, .. } = &*self.shared;
+        let first = unread.load(Ordering::Relaxed);
         let mut requests = Vec::new();
-        for (_, letter) in mail {
+        let mut kept = None;
+        for (number, letter) in store.mail(session).await? {
             match letter {
+                Mail::Request { message } => {
+                    if !self.shared.ledger().knows_request(&message.id) {
+                        requests.push(message);
+                    }
+                }
+                // It had its effect, and is there because a request before it has no reply yet.
+                _ if number < first => {}
                 // Mail that was taken in before a crash comes again and no longer fits anything.
                 Mail::Answer { id, answer, by } => match self.answer(&id, answer, by) {
                     Ok(())
                     | Err(SessionError::NotPending { .. } | SessionError::DoesNotFit { .. }) => {}
                     Err(error) => return Err(error),
                 },
-                Mail::Request { message } => {
-                    if !self.shared.ledger().knows_request(&message.id) {
-                        requests.push(message);
-                    }
-                }
                 Mail::Cancel { reason } => self.cancel(reason),
             }
+            unread.fetch_max(number + 1, Ordering::Relaxed);
+            if requests.is_empty() {
+                kept = Some(number);
+            }
         }
-        self.shared.store.flush(&self.shared.id).await?;
-        self.shared.store.acknowledge(&self.shared.id, last).await?;
+        if let Some(kept) = kept {
+            store.flush(session).await?;
+            store.acknowledge(session, kept).await?;
+        }
         Ok(requests)
     }
 }

@@ -255,7 +255,11 @@ impl Walk {
     /// Read the session by the same commands, wherever it was held.
     fn read(&mut self, waiting: &Waiting) -> Outcome<()> {
         let Waiting { session, call, asked_at } = waiting;
-        self.expect(&["sessions", "show", session], 0, &["needs an approval", "approved"])?;
+        self.expect(
+            &["sessions", "show", session],
+            0,
+            &["needs an approval", "R │ ■ input required", "approved"],
+        )?;
         self.expect(&["sessions", "replay", session, "--quiet"], 0, &["decisions the same"])?;
         let at = asked_at.to_string();
         let fork = self.expect(&["sessions", "fork", session, "--at", &at], 0, &[])?;

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     cancel: Mutex<(Option<CancellationToken>, String)>,
     /// Whether the session was put down.
     pub(super) suspended: CancellationToken,
+    /// From which letter on the mailbox was not read yet.
+    pub(super) unread: AtomicU64,
     _claim: Claim,
 }
 
@@ -52,6 +54,7 @@ impl Shared {
             steering: Mutex::default(),
             cancel: Mutex::default(),
             suspended: CancellationToken::new(),
+            unread: AtomicU64::new(0),
             _claim: claim,
         }
     }
