@@ -210,6 +210,7 @@ fn measure(bench: &Bench, figures: Option<&Path>) -> Result<()> {
             let browser = setup::browser()?;
             let playwright = setup::playwright()?;
             let mut command = program("bench-browser")?;
+            command.envs(setup::path().map(|path| ("PATH", path)));
             command.env("CHROME_PATH", browser).arg("--playwright").arg(playwright).args(options);
             run_program(command)
         }

@@ -9,12 +9,15 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    house, packages,
-    process::{answers, cargo, output_of, run as run_program, with_version},
+    house,
+    process::{cargo, run as run_program},
 };
 
 mod browser;
+mod node;
 mod sdks;
+
+pub(crate) use node::path;
 
 /// Install what the tests need besides Rust
 ///
@@ -30,7 +33,8 @@ mod sdks;
 ///
 /// It needs Node.js 20.15 or newer with npm, and Python 3.10 or newer with venv. Where they are
 /// missing and you are root on a system with apt-get, they are installed. So is Chromium, which the
-/// tests of `duologue-browser` drive.
+/// tests of `duologue-browser` drive. Where Node.js is older, npm puts a newer one into
+/// `target/tools/node`, for the tests alone.
 ///
 /// And into the cache of models, where it stays:
 ///
@@ -69,9 +73,6 @@ pub(crate) const MODEL: &str = "small";
 
 /// Said instead of a model's name, no model is run.
 pub(crate) const NO_MODEL: &str = "none";
-
-/// The oldest Node.js that the model server runs on.
-const NODE: (u32, u32) = (20, 15);
 
 pub(crate) fn run(_: &Args) -> Result<()> {
     let tools = install(MODEL)?;
@@ -164,7 +165,7 @@ pub(crate) fn miniwob() -> Result<PathBuf> {
 
 /// The folder with playwright-core in it; installed if it can be.
 pub(crate) fn playwright() -> Result<PathBuf> {
-    node()?;
+    node::node()?;
     browser::playwright(&house::target().join("tools/playwright"))
 }
 
@@ -181,76 +182,10 @@ fn local_model(name: &str) -> Result<()> {
 }
 
 fn aimock(wanted: &Path, folder: &Path) -> Result<PathBuf> {
+    node::pinned(wanted, folder)?;
     let program = folder.join("node_modules/@copilotkit/aimock/dist/cli.js");
-    let lock = fs::read_to_string(wanted.join("package-lock.json"))
-        .context("reading the pinned versions")?;
-    // Written last, so that an installation that was interrupted is done again.
-    let stamp = folder.join("installed.json");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) && program.exists() {
-        return Ok(program);
-    }
-
-    node()?;
-    fs::create_dir_all(folder)?;
-    for file in ["package.json", "package-lock.json"] {
-        fs::copy(wanted.join(file), folder.join(file))
-            .with_context(|| format!("copying {file}"))?;
-    }
-    let mut npm = Command::new("npm");
-    npm.current_dir(folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    run_program(npm)?;
     if !program.exists() {
         bail!("npm did not install {}", program.display());
     }
-    fs::write(stamp, lock)?;
     Ok(program)
-}
-
-/// See to it that Node.js and npm are there.
-fn node() -> Result<()> {
-    let found = node_version();
-    let npm = || answers(with_version("npm"));
-    if found.is_some_and(|version| version >= NODE) && npm() {
-        return Ok(());
-    }
-    if packages::install(&["nodejs", "npm"])?
-        && node_version().is_some_and(|version| version >= NODE)
-        && npm()
-    {
-        return Ok(());
-    }
-    let (major, minor) = NODE;
-    let found = match node_version() {
-        Some((major, minor)) => format!("Node.js {major}.{minor} is there"),
-        None => "there is none".into(),
-    };
-    bail!(
-        "Node.js {major}.{minor} or newer with npm is needed and {found}; install it with your \
-         system's package manager and run `cargo xtask setup` again"
-    )
-}
-
-fn node_version() -> Option<(u32, u32)> {
-    parse_version(&output_of(with_version("node")).ok()?)
-}
-
-/// The first two numbers of `v20.15.1`.
-fn parse_version(text: &str) -> Option<(u32, u32)> {
-    let mut numbers = text.trim().trim_start_matches('v').split('.');
-    let mut next = || numbers.next()?.parse().ok();
-    Some((next()?, next()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_of_node_are_compared_as_numbers() {
-        assert_eq!(parse_version("v20.15.1\n"), Some((20, 15)));
-        assert!(parse_version("v9.99.0").unwrap() < NODE);
-        assert!(parse_version("v20.9.0").unwrap() < NODE);
-        assert!(parse_version("v22.1.0").unwrap() > NODE);
-        assert_eq!(parse_version("not found"), None);
-    }
 }

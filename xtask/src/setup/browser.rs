@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use super::sdks;
+use super::{node, sdks};
 use crate::{packages, process::run as run_program};
 
 /// The version of the PyPI package `miniwob`.
@@ -71,15 +71,6 @@ pub(crate) fn miniwob(folder: &Path) -> Result<PathBuf> {
 
 /// Playwright, for the benchmark; it drives the browser that is here and brings none of its own.
 pub(super) fn playwright(folder: &Path) -> Result<PathBuf> {
-    let stamp = folder.join("installed.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == PLAYWRIGHT) {
-        return Ok(folder.to_owned());
-    }
-    fs::create_dir_all(folder)?;
-    let mut npm = Command::new("npm");
-    npm.current_dir(folder).args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    npm.arg("--prefix").arg(folder).arg(format!("playwright-core@{PLAYWRIGHT}"));
-    run_program(npm)?;
-    fs::write(stamp, PLAYWRIGHT)?;
+    node::package("playwright-core", PLAYWRIGHT, folder)?;
     Ok(folder.to_owned())
 }

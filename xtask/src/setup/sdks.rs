@@ -20,14 +20,14 @@ pub(super) fn a2a(wanted: &Path, folder: &Path) -> Result<PathBuf> {
         let list = wanted.join(format!("requirements-{version}.txt"));
         python(&list, &folder.join(version)).with_context(|| format!("a2a-sdk {version}"))?;
     }
-    javascript(wanted, &folder.join("js")).context("@a2a-js/sdk")?;
+    node::pinned(wanted, &folder.join("js")).context("@a2a-js/sdk")?;
     Ok(folder.to_owned())
 }
 
 /// Install the MCP servers and the client that are missing; the folder that they are in.
 pub(super) fn mcp(wanted: &Path, folder: &Path) -> Result<PathBuf> {
     python(&wanted.join("requirements.txt"), &folder.join("py")).context("mcp, mcp-server-time")?;
-    javascript(wanted, &folder.join("js")).context("@modelcontextprotocol servers")?;
+    node::pinned(wanted, &folder.join("js")).context("@modelcontextprotocol servers")?;
     Ok(folder.to_owned())
 }
 
@@ -64,24 +64,4 @@ pub(super) fn make_environment(folder: &Path) -> Result<()> {
         return make();
     }
     bail!("Python 3.10 or newer with venv is needed; install it and run `cargo xtask setup` again")
-}
-
-fn javascript(wanted: &Path, folder: &Path) -> Result<()> {
-    let lock = fs::read_to_string(wanted.join("package-lock.json"))
-        .context("reading the pinned versions")?;
-    let stamp = folder.join("installed.json");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
-        return Ok(());
-    }
-    node()?;
-    fs::create_dir_all(folder)?;
-    for file in ["package.json", "package-lock.json"] {
-        fs::copy(wanted.join(file), folder.join(file))
-            .with_context(|| format!("copying {file}"))?;
-    }
-    let mut npm = Command::new("npm");
-    npm.current_dir(folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    run_program(npm)?;
-    fs::write(stamp, lock)?;
-    Ok(())
 }
