@@ -21,6 +21,9 @@ const OLDEST: (u32, u32) = (20, 15);
 /// The Node.js that npm installs where the system's is older.
 const OWN: &str = "22.23.3";
 
+/// Which version of a package was installed to its end.
+const STAMP: &str = "installed.txt";
+
 /// See to it that Node.js and npm are there.
 pub(super) fn node() -> Result<()> {
     let npm = || answers(with_version("npm"));
@@ -78,14 +81,17 @@ pub(super) fn pinned(wanted: &Path, folder: &Path) -> Result<()> {
 
 /// Install one package in a version, if that was not done yet.
 pub(super) fn package(name: &str, version: &str, folder: &Path) -> Result<()> {
-    let stamp = folder.join("installed.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == version) {
+    if is_installed(folder, version) {
         return Ok(());
     }
     fs::create_dir_all(folder)?;
     npm(folder, "install", Some(&format!("{name}@{version}")))?;
-    fs::write(stamp, version)?;
+    fs::write(folder.join(STAMP), version)?;
     Ok(())
+}
+
+fn is_installed(folder: &Path, version: &str) -> bool {
+    fs::read_to_string(folder.join(STAMP)).is_ok_and(|installed| installed == version)
 }
 
 fn npm(folder: &Path, does: &str, package: Option<&str>) -> Result<()> {
@@ -98,10 +104,8 @@ fn npm(folder: &Path, does: &str, package: Option<&str>) -> Result<()> {
 /// The folder of our own Node.js, where it was installed.
 fn own() -> Option<PathBuf> {
     let folder = house::target().join("tools/node");
-    let program = folder.join("node_modules").join(own_package()?).join("bin/node");
-    (folder.join("installed.txt").exists() && program.is_file())
-        .then(|| program.parent().map(Path::to_owned))
-        .flatten()
+    let programs = folder.join("node_modules").join(own_package()?).join("bin");
+    (is_installed(&folder, OWN) && programs.join("node").is_file()).then_some(programs)
 }
 
 /// Debian 12 has a Node.js that is too old; npm has newer ones as packages.
